@@ -1,5 +1,5 @@
 # Two commands from a fresh clone: `make train` and `make test`. `make help` lists the rest.
-# Everything can be repeated and interrupted; what is done is not done again.
+# Every target can be interrupted and repeated; finished steps are skipped.
 PREFIX ?= $(CURDIR)/install
 .DEFAULT_GOAL := all
 .PHONY: all buckets setup configure train test test-cluster install package test-package format lint docs clean help
@@ -7,7 +7,7 @@ PREFIX ?= $(CURDIR)/install
 all: configure  ## set this machine up and build the command: build/weft
 	@cmake --build --preset release --target weft
 
-setup:  ## install what building needs, unpack LibTorch
+setup:  ## install build dependencies, unpack LibTorch
 	@tools/bootstrap $(setup_options)
 
 configure: setup
@@ -28,12 +28,12 @@ test: configure  ## build everything and run all tests
 	@ctest --preset release; status=$$?; tools/slowest_tests build; exit $$status
 
 test-cluster: setup_options = --tests --cluster
-test-cluster: configure  ## try hosts, cluster managers and containers on this machine (as root)
+test-cluster: configure  ## test hosts, cluster managers and containers on this machine (as root)
 	@tools/configure release -DWEFT_BUCKETS=ON
 	@cmake --build --preset release --target weft
 	@tests/cluster/run
 
-install: all  ## install into PREFIX (install/ unless told); it can be moved
+install: all  ## install into PREFIX (default: install/); relocatable
 	@umask 022 && cmake --install build --prefix "$(PREFIX)" >build/install.log || { cat build/install.log; exit 1; }
 	@echo "installed in $(PREFIX)"
 
@@ -41,7 +41,7 @@ package: all  ## Debian packages and a source tarball, into build/packages
 	@tools/bootstrap --packaging
 	@tools/package
 
-test-package: package  ## try them in a clean Debian (as root; 100 MB from the mirror the first time)
+test-package: package  ## test the packages in a clean Debian (as root; downloads 100 MB once)
 	@tests/install/package_test.sh
 
 format:  ## rewrite the sources in the project's format
@@ -52,13 +52,13 @@ lint: setup  ## layers, format and clang-tidy
 	@tools/configure release
 	@tools/check_layers && tools/format --check && tools/lint
 
-docs:  ## make the API reference: build/docs/html
+docs:  ## build the API reference: build/docs/html
 	@tools/bootstrap --docs
 	@mkdir -p build/docs
 	@WEFT_VERSION=$$(sed -n 's/^project(weft VERSION \([^ )]*\).*/\1/p' CMakeLists.txt) doxygen docs/Doxyfile
 	@echo "build/docs/html/index.html"
 
-clean:  ## remove the build folders; the cache folder stays
+clean:  ## remove the build folders, keep the cache folder
 	@rm -rf build build-dev build-asan build-tsan build-cuda
 
 help:

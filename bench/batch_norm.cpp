@@ -1,8 +1,8 @@
-// How long does BatchNorm over several ranks take, forward and backward, and what comes of it? A line of JSON from rank 0.
+// Times BatchNorm over several ranks, forward and backward, and writes its tensors. Rank 0 prints a line of JSON.
 //
 //   weft run -n 2 -- build/bench/batch_norm FOLDER [--samples 32] [--channels 64] [--size 32] [--rounds 30]
 //
-// Each rank writes its first round's tensors to FOLDER/RANK-NAME.f32, plain float32: x, dy (made), y, dx, weight and bias
+// Each rank writes its first round's tensors to FOLDER/RANK-NAME.f32, plain float32: x, dy (generated), y, dx, weight and bias
 // (gradients), mean and var (running). bench/vision compares them with BatchNorm over all samples on one device, and the time
 // with PyTorch's.
 #include "weft/nn/images/batch_norm.h"
@@ -89,9 +89,9 @@ int main(int argc, char** argv) {
   Settings settings;
   CLI::App app("Times BatchNorm over ranks");
   app.add_option("folder", settings.folder, "where the first round's tensors are written")->required();
-  app.add_option("--samples", settings.samples, "a rank")->check(CLI::PositiveNumber);
+  app.add_option("--samples", settings.samples, "per rank")->check(CLI::PositiveNumber);
   app.add_option("--channels", settings.channels)->check(CLI::PositiveNumber);
-  app.add_option("--size", settings.size, "pixels a side")->check(CLI::PositiveNumber);
+  app.add_option("--size", settings.size, "image side in pixels")->check(CLI::PositiveNumber);
   app.add_option("--rounds", settings.rounds)->check(CLI::PositiveNumber);
   CLI11_PARSE(app, argc, argv);
   try {

@@ -1,10 +1,10 @@
-// How long does a checkpoint take: the stall of a save and its time till it is durable, in the foreground and beside steps, and
-// a load? A GPT with AdamW, its state replicated or fully sharded over the ranks. A line of JSON from rank 0.
+// Times checkpoints: a save's stall and time to durability, in the foreground and in the background of steps, and a load. The
+// state is a GPT's with AdamW, replicated or fully sharded over the ranks. Rank 0 prints a line of JSON.
 //
 //   weft run -n 2 -- build/bench/checkpoint FOLDER [--layers 6] [--width 384] [--sharded] [--rounds 3]
 //
-// A round is one of each; the first, in which memory for the copy is taken, is not counted. bench/checkpoints runs this beside
-// PyTorch's.
+// A round is one of each; the first, which allocates memory for the copy, is not counted. bench/checkpoints compares the times
+// with PyTorch's.
 #include <ATen/Parallel.h>
 #include <ATen/ops/full.h>
 #include <ATen/ops/randint.h>
@@ -33,7 +33,7 @@ struct Settings {
 
 constexpr int64_t kTokens = 64, kHeadWidth = 64, kVocabulary = 256;
 
-/// One of each, in seconds, as this rank saw it.
+/// Seconds of one foreground save, one background save and one load, as this rank measured them.
 struct Round {
   double save_s = 0.0, stall_s = 0.0, beside_s = 0.0, load_s = 0.0;
   int64_t bytes = 0;
@@ -76,7 +76,7 @@ void run(const Settings& settings) {
                         weft::AdamW{.lr = 1e-4}, options);
   const at::Tensor ids = at::randint(kVocabulary, {1, kTokens});
   const weft::Batch batch{.inputs = {ids}, .target = ids};
-  trainer.step(batch);  // there is state of the optimizer
+  trainer.step(batch);  // creates the optimizer's state
 
   nlohmann::ordered_json rounds = nlohmann::ordered_json::array();
   for (int i = 0; i <= settings.rounds; ++i) {
@@ -99,10 +99,10 @@ void run(const Settings& settings) {
 int main(int argc, char** argv) {
   Settings settings;
   CLI::App app("Times saves and loads of a GPT's state");
-  app.add_option("folder", settings.folder, "where checkpoints are written, and removed")->required();
+  app.add_option("folder", settings.folder, "where checkpoints are written, then removed")->required();
   app.add_option("--layers", settings.layers);
-  app.add_option("--width", settings.width, "of the model; a multiple of 64")->check(CLI::PositiveNumber);
-  app.add_flag("--sharded", settings.sharded, "fully sharded rather than replicated");
+  app.add_option("--width", settings.width, "model width, a multiple of 64")->check(CLI::PositiveNumber);
+  app.add_flag("--sharded", settings.sharded, "fully sharded instead of replicated");
   app.add_option("--rounds", settings.rounds)->check(CLI::PositiveNumber);
   CLI11_PARSE(app, argc, argv);
   try {

@@ -1,5 +1,5 @@
-// How long does an all_reduce of float32 take: shm staged, shm in registered buffers, plain Gloo? From 4 KiB to 256 MiB, on 2
-// to 8 ranks, each a process with one thread.
+// Times all_reduce of float32: shm staged, shm in registered buffers, plain Gloo. 4 KiB to 256 MiB, on 2 to 8 ranks, each a
+// process with one thread.
 //
 //   bench/comm [--json] [--ranks 2,4,8] [--max-bytes 268435456]
 //
@@ -44,7 +44,7 @@ std::string size_text(int64_t bytes) {
   return bytes >= 1 << 20 ? fmt::format("{} MiB", bytes >> 20) : fmt::format("{} KiB", bytes >> 10);
 }
 
-// One way to reduce a buffer.
+// One way to all-reduce a buffer.
 struct Candidate {
   at::Tensor buffer;
   std::function<void()> all_reduce;
@@ -99,7 +99,7 @@ void run_rank(const Settings& settings) {
   group.barrier("end").wait();
 }
 
-// Forks while there is no thread: the store's begin after that, and end with it.
+// Forks while the process has one thread: the store's threads start after the forks and end with this function.
 bool run_world(int size, const Settings& settings) {
   weft::FileDescriptor socket = weft::listen_on_loopback();
   const std::string port = std::to_string(weft::port_of(socket));

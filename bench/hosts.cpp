@@ -1,8 +1,8 @@
-// How long do collectives over several hosts take: weft's, in two levels, and Gloo's, flat? From 4 KiB to 64 MiB of float32.
+// Times collectives over several hosts: weft's two levels vs Gloo's flat ones. 4 KiB to 64 MiB of float32.
 //
-// One rank of a world that its environment tells of; bench/hosts/run starts them on hosts that it makes. The two take turns
-// within one run, sample by sample; each figure is the median of its samples on rank 0, which prints a line of JSON for each
-// size.
+// One rank of a world that its environment describes; bench/hosts/collectives starts the ranks on hosts that it makes. The two
+// take turns within one run, sample by sample; each figure is the median of its samples on rank 0, which prints a line of JSON
+// per size.
 //
 //   hosts [MAX_BYTES]
 #include <ATen/Parallel.h>
@@ -29,10 +29,10 @@ using weft::ReduceOp;
 using weft::bench::repeats_for;
 using weft::bench::seconds_of;
 
-/// One way to do it.
+/// One implementation of a collective.
 struct Candidate {
   std::string name;
-  at::Tensor written;  ///< before each call, as a backward does
+  at::Tensor written;  ///< rewritten before each call, as a backward does
   std::function<void()> call;
 };
 

@@ -1,12 +1,12 @@
-// How long do ranks that do nothing else take to join a world, and what does that cost the store? From 16 to 4096 ranks, each a
-// thread with a connection of its own, with names of 8 ranks a host and of one a host, whose answers are longer; the store is
-// served by a process apart, as the launcher does.
+// Times how long ranks that do nothing else take to join a world, and the cost to the store. 16 to 4096 ranks, each a thread
+// with its own connection, with host names for 8 ranks per host and for one per host, whose answers are longer. The store runs
+// in a separate process, as in the launcher.
 //
 //   bench/join [--json] [--ranks 16,256,1024] [--ranks-per-host 8,1] [--samples 3]
 //
-// Of several samples the quickest counts. The last line tells 100 000 ranks, as many a host as the first number says, from what
-// the store's process took beyond what one without ranks does: its time for a rank and for a byte of the answer to it, by least
-// squares over all of the above, each with the weight of its ranks.
+// The quickest of several samples counts. The last line extrapolates to 100 000 ranks, with the first value of
+// --ranks-per-host: a least-squares fit over all of the above, weighted by ranks, of the store's CPU time beyond an idle
+// store's, per rank and per byte of its answer.
 #include "weft/comm/join.h"
 
 #include <fmt/format.h>
@@ -49,7 +49,7 @@ struct Sample {
   int ranks = 0;
   int ranks_per_host = 1;
   double seconds = 0;
-  double store_seconds = 0;  ///< of a processor
+  double store_seconds = 0;  ///< CPU time
   weft::StoreCounts counts = {};
 };
 
@@ -57,7 +57,7 @@ double seconds_of(const timeval& time) { return static_cast<double>(time.tv_sec)
 
 std::string host_of(int rank, int ranks_per_host) { return fmt::format("node{:05}", rank / ranks_per_host); }
 
-// Serves in a process of its own until told to end, and then tells what it did.
+// Runs a store in its own process until end(), which reads its counts and CPU time.
 class Server {
  public:
   Server(weft::FileDescriptor socket, const std::string& token) {
@@ -98,7 +98,7 @@ class Server {
   weft::FileDescriptor to_, from_;
 };
 
-// What the answer to a gathering takes.
+// Bytes of the answer to a gather.
 int64_t answer_bytes(int ranks, int ranks_per_host) {
   std::map<uint32_t, std::string> values;
   for (int rank = 0; rank < ranks; ++rank) values[static_cast<uint32_t>(rank)] = host_of(rank, ranks_per_host);
@@ -140,7 +140,7 @@ Sample join_all(int size, int ranks_per_host) {
   return sample;
 }
 
-// Seconds for a rank and for a byte of its answer: store_seconds - idle = ranks x (rank + byte x answer).
+// Seconds per rank and per byte of its answer: store_seconds - idle = ranks x (rank + byte x answer).
 std::pair<double, double> fit(const std::vector<Sample>& samples, double idle) {
   double n = 0, x = 0, y = 0, xx = 0, xy = 0;
   for (const Sample& sample : samples) {
@@ -188,7 +188,7 @@ void print_formula(const std::vector<Sample>& samples, double idle, const Settin
     fmt::print("{}\n", row.dump());
   } else {
     fmt::print(
-        "the store's process: ranks x ({:.1f} us + answer x {:.3f} ns a byte); {} ranks: answers of {:.0f} bytes, {:.1f} s\n",
+        "the store's process: ranks x ({:.1f} us + answer x {:.3f} ns per byte); {} ranks: answers of {:.0f} bytes, {:.1f} s\n",
         rank_s * 1e6, byte_s * 1e9, kAsked, bytes, row["store_seconds"].get<double>());
   }
 }
@@ -225,7 +225,7 @@ int main(int argc, char** argv) {
     limit.rlim_cur = limit.rlim_max;
     ::setrlimit(RLIMIT_NOFILE, &limit);
     if (!settings.json) {
-      fmt::print(" ranks  a host   seconds  store's CPU s  trips/rank  bytes to  bytes from (the store, a rank)\n");
+      fmt::print(" ranks   /host   seconds  store's CPU s  trips/rank  bytes to  bytes from (the store, per rank)\n");
     }
     const auto quickest = [&settings](int size, int ranks_per_host) {
       std::vector<Sample> samples;
@@ -241,7 +241,7 @@ int main(int argc, char** argv) {
         print_sample(best.back(), settings.json);
       }
     }
-    // A line takes two sizes of worlds.
+    // The fit needs two world sizes.
     if (std::set<int>(settings.ranks.begin(), settings.ranks.end()).size() > 1) print_formula(best, idle, settings);
   } catch (const std::exception& error) {
     fmt::print(stderr, "{}\n", error.what());

@@ -1,8 +1,7 @@
-// How much faster are weft's kernels of the CPU than LibTorch's operators for the same? In float32 and bfloat16, one thread, at
-// the sizes of bench/peers. Milliseconds as JSON.
+// Compares weft's CPU kernels with LibTorch's operators: float32 and bfloat16, one thread, the sizes of bench/peers.
+// Milliseconds as JSON.
 //
-// The two take turns within one run; each figure is the median of its turns. Memory that is freed is kept, as `weft train`
-// does.
+// The two take turns within one run; each figure is the median of its turns. Freed memory is kept, as in `weft train`.
 #include <ATen/Parallel.h>
 #include <ATen/core/Reduction.h>
 #include <ATen/ops/_scaled_dot_product_flash_attention_for_cpu.h>
@@ -42,7 +41,7 @@ namespace {
 
 constexpr int kTurns = 15;
 
-/// What a GPT of this width computes on.
+/// Input sizes of a GPT of this width.
 struct Sizes {
   int64_t batch, context, width, classes;
   at::ScalarType dtype;
@@ -131,7 +130,7 @@ std::vector<Kernel> norms(const Sizes& sizes) {
            [=] { weft::norm_gradients(dy, added, kept, norm); }}};
 }
 
-/// Logits are float32 in any case.
+/// Logits are always float32.
 std::vector<Kernel> losses(const Sizes& sizes) {
   if (sizes.dtype != at::kFloat) return {};
   const at::Tensor logits = at::randn({sizes.batch * sizes.context, sizes.classes}).requires_grad_(true);

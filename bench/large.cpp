@@ -1,5 +1,5 @@
-// How long do the schedule, the program, its proof and its simulation of 4 096 ranks take? pp 16, tp 8, dp 32, 128
-// micro-batches, 96 blocks, for every schedule. JSON: seconds of each, and the process's peak memory.
+// Times schedule, program, verification and simulation of 4 096 ranks: pp 16, tp 8, dp 32, 128 micro-batches, 96 blocks, every
+// schedule. JSON: seconds of each, and the process's peak memory.
 #include <fmt/format.h>
 #include <sys/resource.h>
 
@@ -22,7 +22,7 @@ ModelCost model() {
   ModelCost cost{.name = "large", .blocks = {}, .input_bytes = 1 << 16};
   for (int b = 0; b < kBlocks; ++b) {
     cost.blocks.push_back({.name = fmt::format("h.{}", b),
-                           .parameters = 226'492'416,  // of a layer of width 12 288, over 8 tensor-parallel ranks
+                           .parameters = 226'492'416,  // a layer of width 12 288 over 8 tensor-parallel ranks
                            .numel = 226'492'416,
                            .forward_flops = 9.3e11,
                            .backward_flops = 18.6e11,

@@ -1,6 +1,6 @@
-// How long do a thousand layouts of one model take: each resolved, its program built and verified, its memory and step time
-// told? A llama of 32 layers (7 B parameters) on 32 to 512 ranks, 2 M tokens a step, in one process with one table of costs.
-// JSON: layouts, those refused, seconds, and how often blocks were measured.
+// Times a thousand layouts of one model: each is resolved, its program built and verified, its memory and step time estimated.
+// A llama of 32 layers (7 B parameters) on 32 to 512 ranks, 2 M tokens per step, in one process with one table of costs. JSON:
+// layouts, refused layouts, seconds, and how often blocks were measured.
 #include <fmt/format.h>
 
 #include <algorithm>

@@ -1,9 +1,9 @@
-// How fast are images read, decoded, cropped at random, mirrored and normalised? A folder of images by class, once, as a
-// training reads it. A line of JSON.
+// Times one pass over a folder of images by class, as in training: read, decode, random crop, mirror, normalise. Prints a line
+// of JSON.
 //
 //   build/bench/loader FOLDER [--workers 2] [--ahead 1] [--batch 64] [--size 224] [--skip 8]
 //
-// The rate leaves out the first batches, while workers start. bench/vision runs this beside torch.utils.data.DataLoader.
+// The rate excludes the first batches, while workers start. bench/vision compares it with torch.utils.data.DataLoader's.
 #include "weft/data/loader.h"
 
 #include <ATen/Parallel.h>
@@ -38,14 +38,14 @@ void run(const Settings& settings) {
   const int64_t batches = images->size() / settings.batch;
   if (batches <= settings.skip) {
     throw weft::InputError(
-        fmt::format("{} holds {} batches; it takes more than --skip {}", settings.folder, batches, settings.skip));
+        fmt::format("{} holds {} batches: needs more than --skip {}", settings.folder, batches, settings.skip));
   }
   weft::Loader loader(
       dataset, weft::sampler_of(*dataset, 1),
       {.global_batch = settings.batch, .micro_batch = settings.batch, .workers = settings.workers, .ahead = settings.ahead});
   for (int64_t i = 0; i < settings.skip; ++i) loader.next();
   const weft::Stopwatch watch;
-  double first_pixels = 0.0;  // someone reads what is loaded
+  double first_pixels = 0.0;  // reads what was loaded
   for (int64_t i = settings.skip; i < batches; ++i) first_pixels += loader.next().inputs[0].const_data_ptr<float>()[0];
   const int64_t counted = (batches - settings.skip) * settings.batch;
   const nlohmann::ordered_json report = {{"images", counted},
@@ -61,10 +61,10 @@ int main(int argc, char** argv) {
   CLI::App app("Times the loading of a folder of images");
   app.add_option("folder", settings.folder, "FOLDER/CLASS/*.jpg")->required();
   app.add_option("--workers", settings.workers, "background threads");
-  app.add_option("--ahead", settings.ahead, "batches that are prepared ahead");
+  app.add_option("--ahead", settings.ahead, "batches prepared in advance");
   app.add_option("--batch", settings.batch)->check(CLI::PositiveNumber);
-  app.add_option("--size", settings.size, "pixels a side")->check(CLI::PositiveNumber);
-  app.add_option("--skip", settings.skip, "batches before the rate is taken")->check(CLI::NonNegativeNumber);
+  app.add_option("--size", settings.size, "image side in pixels")->check(CLI::PositiveNumber);
+  app.add_option("--skip", settings.skip, "batches excluded from the rate")->check(CLI::NonNegativeNumber);
   CLI11_PARSE(app, argc, argv);
   try {
     at::set_num_threads(1);

@@ -1,5 +1,5 @@
-// How fast are the three matrix products of a linear layer: LibTorch's own (MKL on x86) and weft's (nn/functional/matmul.h)? In
-// float32, one thread, for the layers of a GPT at the sizes of bench/peers. GFLOP/s as JSON; `onednn` tells where weft's goes.
+// Compares the three matrix products of a linear layer: LibTorch's (MKL on x86) and weft's (nn/functional/matmul.h). float32,
+// one thread, the layers of a GPT at the sizes of bench/peers. GFLOP/s as JSON; `onednn`: whether weft's product uses oneDNN.
 //
 // The two take turns within one run; each figure is the median of its turns.
 #include "weft/nn/functional/matmul.h"
@@ -20,7 +20,7 @@
 namespace {
 
 constexpr int kTurns = 15;
-constexpr double kTurnFlops = 4e9;  // a turn repeats the product until it has done about so many
+constexpr double kTurnFlops = 4e9;  // a turn repeats the product up to about this many
 
 double median(std::vector<double> values) {
   std::nth_element(values.begin(), values.begin() + kTurns / 2, values.end());
@@ -56,11 +56,11 @@ std::string row(Product product) {
   const double ours = median(weft), theirs = median(libtorch);
   return fmt::format(
       R"(  {{"product": "{}", "m": {}, "k": {}, "n": {}, "onednn": {}, "libtorch": {:.0f}, "weft": {:.0f}, "ratio": {:.2f}}})",
-      product.what, product.a.size(0), product.a.size(1), product.b.size(1), weft::goes_to_onednn(product.a, product.b), theirs,
+      product.what, product.a.size(0), product.a.size(1), product.b.size(1), weft::uses_onednn(product.a, product.b), theirs,
       ours, ours / theirs);
 }
 
-/// Of y = x w^T with x [tokens, in] and w [out, in].
+/// Forward and gradient products of y = x w^T with x [tokens, in] and w [out, in].
 std::vector<Product> products(int64_t tokens, int64_t in, int64_t out) {
   const at::Tensor x = at::randn({tokens, in}), w = at::randn({out, in}), dy = at::randn({tokens, out});
   return {{"forward", at::zeros({tokens, out}), x, w.t(), false},

@@ -1,7 +1,7 @@
-// Published runs of pipelines beside what weft predicts of them, row by row, and how many come out: zero-bubble pipelines (Qi
-// et al. 2024) and GPipe (Huang et al. 2019). How each is modelled: published/zero_bubble.h, published/gpipe.h.
+// Compares published pipeline runs with weft's predictions, row by row, and counts the matches: zero-bubble pipelines (Qi et
+// al. 2024) and GPipe (Huang et al. 2019). How each is modelled: published/zero_bubble.h, published/gpipe.h.
 //
-// usage: published [FOLDER]      of zero_bubble_2024.csv and gpipe_2019.csv; ../shared/published of the sources unless told
+// usage: published [FOLDER]      holds zero_bubble_2024.csv and gpipe_2019.csv (default: ../shared/published)
 #include <fmt/format.h>
 
 #include <cstdio>
@@ -44,7 +44,7 @@ void print_zero_bubbles(const std::string& folder) {
              "bubble", "weft", "points", "step s", "weft", "");
   for (size_t i = 0; i < rows.size(); ++i) print_zero_bubble(rows[i], predictions[i]);
   const ZeroBubbleScores scores = score(rows, predictions);
-  print_score("bubble within 1 point, 1F1B, 1F1B-I, ZB-H1, ZB-H2 with times of their own:", scores.by_hand);
+  print_score("bubble within 1 point, 1F1B, 1F1B-I, ZB-H1, ZB-H2 with their own times:", scores.by_hand);
   print_score("bubble of weft's automatic schedule at most 0.5 points above ZB-1p, ZB-2p:", scores.automatic);
   print_score("bubble within 1 point, rows whose times come from other rows:", scores.borrowed);
   print_score("step time within 5 %:", scores.steps);

@@ -1,4 +1,4 @@
-// What benches of collectives measure by: calls that all ranks begin together, on buffers that were just written.
+// Timing for collective benchmarks: calls that all ranks begin together, on buffers that were just written.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -31,7 +31,7 @@ inline double seconds_of(const Group& group, const at::Tensor& buffer, const std
   return std::chrono::duration<double>(total).count() / repeats;
 }
 
-/// How often to repeat a call in one sample: as often as `sample_s` hold, the same on all ranks.
+/// Number of repeats in one sample, the same on all ranks: as many calls as fit in `sample_s`.
 inline int repeats_for(const Group& group, const at::Tensor& buffer, const std::function<void()>& call, double sample_s,
                        int most) {
   seconds_of(group, buffer, call, 2);
@@ -40,14 +40,14 @@ inline int repeats_for(const Group& group, const at::Tensor& buffer, const std::
   return std::clamp(static_cast<int>(sample_s / time.item<double>()), 1, most);
 }
 
-/// "2,4,8" behind an option. Throws for anything else.
+/// Parses a list such as "2,4,8". Throws for anything else.
 inline std::vector<int> numbers(const std::string& option, const char* text) {
   std::vector<int> result;
   for (const char* rest = text; *rest != '\0';) {
     char* end = nullptr;
     result.push_back(static_cast<int>(std::strtol(rest, &end, 10)));
     if (end == rest || result.back() < 1)
-      throw std::runtime_error(fmt::format("{} {}: expected 2,4 or the like", option, text));
+      throw std::runtime_error(fmt::format("{} {}: expected a list such as 2,4", option, text));
     rest = *end == ',' ? end + 1 : end;
   }
   return result;

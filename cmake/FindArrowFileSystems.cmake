@@ -1,7 +1,7 @@
 # Finds Apache Arrow's file systems and its Parquet (C++) in an unpacked pyarrow wheel, where `tools/bootstrap --buckets` puts it, or in another Arrow.
 # Input:  ARROW_ROOT (cache variable or environment): the folder that holds include/ and libarrow.so.*, libarrow_s3.so.*, libparquet.so.*.
 # Output: ArrowFileSystems::ArrowFileSystems, ArrowFileSystems::Parquet.
-#         Without the component Headers, which weft itself is built with, what links them only.
+# Without the component Headers (which weft's own build uses): only for linking.
 set(_arrow_root ${ARROW_ROOT})
 if(NOT _arrow_root)
   set(_arrow_root $ENV{ARROW_ROOT})
@@ -20,7 +20,7 @@ if(Headers IN_LIST ArrowFileSystems_FIND_COMPONENTS)
   set(ArrowFileSystems_Headers_FOUND ${ArrowFileSystems_INCLUDE_DIR})
   list(APPEND _arrow_required ArrowFileSystems_INCLUDE_DIR)
 endif()
-# The wheel has no links without a version.
+# The wheel has no unversioned links such as libarrow.so.
 file(GLOB _arrow_libraries ${_arrow_root}/libarrow.so* ${_arrow_root}/lib/libarrow.so*)
 list(POP_FRONT _arrow_libraries ArrowFileSystems_ARROW)
 file(GLOB _arrow_libraries ${_arrow_root}/libarrow_s3.so* ${_arrow_root}/lib/libarrow_s3.so*)

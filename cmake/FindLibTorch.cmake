@@ -24,7 +24,7 @@ if(NOT _libtorch_root)
   string(APPEND _libtorch_root /libtorch-2.11.0/torch)
 endif()
 
-# Looked up afresh each time, so that another LIBTORCH_ROOT takes effect in an old build folder.
+# Not cached, so that another LIBTORCH_ROOT takes effect in an old build folder.
 find_path(LibTorch_INCLUDE_DIR ATen/core/Tensor.h PATHS ${_libtorch_root}/include NO_DEFAULT_PATH NO_CACHE)
 find_library(LibTorch_CPU torch_cpu PATHS ${_libtorch_root}/lib NO_DEFAULT_PATH NO_CACHE)
 find_library(LibTorch_C10 c10 PATHS ${_libtorch_root}/lib NO_DEFAULT_PATH NO_CACHE)
@@ -35,7 +35,7 @@ if(CUDA IN_LIST LibTorch_FIND_COMPONENTS)
   find_library(LibTorch_C10_CUDA c10_cuda PATHS ${_libtorch_root}/lib NO_DEFAULT_PATH NO_CACHE)
   find_package(CUDAToolkit 13 QUIET)
   set(LibTorch_CUDA_FOUND ${CUDAToolkit_FOUND})
-  # NCCL comes with some toolkits; tools/bootstrap --cuda unpacks it beside LibTorch where it does not.
+  # NCCL comes with some toolkits; otherwise tools/bootstrap --cuda unpacks it next to LibTorch.
   find_path(LibTorch_NCCL_INCLUDE_DIR nccl.h HINTS ${CUDAToolkit_INCLUDE_DIRS} ${_libtorch_root}/../nvidia/nccl/include NO_CACHE)
   list(APPEND _libtorch_required LibTorch_TORCH_CUDA LibTorch_C10_CUDA LibTorch_CUDA_FOUND LibTorch_NCCL_INCLUDE_DIR)
 endif()
@@ -46,10 +46,10 @@ find_package_handle_standard_args(LibTorch REQUIRED_VARS ${_libtorch_required}
 
 if(LibTorch_FOUND AND NOT TARGET LibTorch::LibTorch)
   add_library(LibTorch::LibTorch INTERFACE IMPORTED)
-  # The wheel brings headers of fmt without its library: the machine's own packages are looked for first.
+  # The wheel has fmt's headers without its library, so the machine's own packages are searched first.
   target_compile_options(LibTorch::LibTorch INTERFACE
     "SHELL:-idirafter ${LibTorch_INCLUDE_DIR}" "SHELL:-idirafter ${LibTorch_INCLUDE_DIR}/torch/csrc/api/include")
-  # The wheel is built with NDEBUG, without which some of its classes (RecordFunction) have another layout in their headers.
+  # The wheel is built with NDEBUG; without it, some of its classes (RecordFunction) have another layout in their headers.
   target_compile_definitions(LibTorch::LibTorch INTERFACE AT_PER_OPERATOR_HEADERS
     $<$<NOT:$<CONFIG:Release,RelWithDebInfo,MinSizeRel>>:NDEBUG>)
   target_link_libraries(LibTorch::LibTorch INTERFACE ${LibTorch_CPU} ${LibTorch_C10})
@@ -59,8 +59,8 @@ if(LibTorch_FOUND AND LibTorch_TORCH_CUDA AND NOT TARGET LibTorch::CUDA)
   add_library(LibTorch::CUDA INTERFACE IMPORTED)
   target_include_directories(LibTorch::CUDA SYSTEM INTERFACE ${CUDAToolkit_INCLUDE_DIRS} ${LibTorch_NCCL_INCLUDE_DIR})
   target_compile_definitions(LibTorch::CUDA INTERFACE USE_C10D_NCCL)
-  # libtorch_cuda registers its kernels when it is loaded, so it must stay linked though nothing names its symbols. Its own
-  # libraries: the toolkit's, and what tools/bootstrap --cuda put where libtorch_cuda's run path looks.
+  # libtorch_cuda registers its kernels when loaded, so it must stay linked though nothing uses its symbols. It needs the toolkit's
+  # libraries, and those that tools/bootstrap --cuda put on its run path.
   target_link_libraries(LibTorch::CUDA INTERFACE LibTorch::LibTorch
     -Wl,--push-state,--no-as-needed ${LibTorch_TORCH_CUDA} ${LibTorch_C10_CUDA} -Wl,--pop-state CUDA::cudart)
   file(GLOB _libtorch_needs LIST_DIRECTORIES true ${_libtorch_root}/../nvidia/*/lib)

@@ -1,15 +1,14 @@
-# What only a build of weft itself wants, never one that embeds it: compiler cache, quick linker, sanitizers, warnings
-# as errors. Each is used where the machine has it and can be overridden by the CMake variable that it sets.
+# For builds of weft itself, never one that embeds it: compiler cache, fast linker, sanitizers, warnings as errors. Each is used
+# where available and can be overridden by the CMake variable that it sets.
 set(WEFT_SANITIZE "" CACHE STRING "Sanitizers to build with: 'address,undefined' or 'thread'")
 option(WEFT_WARNINGS_AS_ERRORS "Fail on compiler warnings" OFF)
 
 if(NOT CMAKE_CXX_COMPILER_LAUNCHER)
   find_program(CCACHE ccache)
   if(CCACHE)
-    # Inside weft's one cache folder, unless ccache was configured otherwise. No time stamps are compiled into anything, and
-    # precompiled headers are only cached with this sloppiness. Clones share what they compile: paths count from the source folder.
-    # What a source includes is read from the list that the compiler writes, not by preprocessing it first: that took a fifth of a
-    # build from an empty cache.
+    # In weft's cache folder unless ccache is configured otherwise. No time stamps are compiled in, and precompiled headers are only
+    # cached with this sloppiness. Clones share compiled files: paths are relative to the source folder. Includes are read from the
+    # list that the compiler writes instead of preprocessing first, which took a fifth of a build from an empty cache.
     set(folder $ENV{CCACHE_DIR})
     if(NOT folder)
       weft_cache_folder(folder)
@@ -30,7 +29,7 @@ if(NOT CMAKE_EXE_LINKER_FLAGS MATCHES "-fuse-ld")
   endif()
 endif()
 
-# ccache knows a precompiled header by its content.
+# ccache identifies a precompiled header by its content.
 add_compile_options("$<$<CXX_COMPILER_ID:Clang>:SHELL:-Xclang -fno-pch-timestamp>")
 
 if(WEFT_WARNINGS_AS_ERRORS)
@@ -38,9 +37,9 @@ if(WEFT_WARNINGS_AS_ERRORS)
 endif()
 
 if(WEFT_SANITIZE)
-  # -g1 gives file and line. LibTorch itself is not instrumented, and most of a run is spent there: what is not optimised compiles in two
-  # thirds of the time. WEFT_SANITIZED_LOOPS names the layers whose own loops are long. Not for the thread sanitizer: without inlining
-  # LibTorch finds our copies of its containers' functions, instrumented, and is told of as racing with itself.
+  # -g1 gives file and line. LibTorch is not instrumented, and most of a run is spent there; unoptimised code compiles in two thirds
+  # of the time. WEFT_SANITIZED_LOOPS names the layers with long loops of their own. Not for the thread sanitizer: without inlining,
+  # LibTorch calls our instrumented copies of its containers' functions and is reported as racing with itself.
   set(level -O1)
   if(NOT WEFT_SANITIZE STREQUAL "thread")
     set(level -O0)

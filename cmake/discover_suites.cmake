@@ -1,10 +1,9 @@
-# weft_discover_suites(target prefix): a ctest entry <prefix>.<Suite> for each GoogleTest suite in `target`. Not one for each test,
-# as gtest_discover_tests does: loading LibTorch costs a quarter of a second a process. A skipped, disabled or missing
-# test is a failed one, and so is a suite that takes minutes; sanitizers make all of it several times slower.
+# weft_discover_suites(target prefix): a ctest entry <prefix>.<Suite> for each GoogleTest suite in `target`. Not one per test, as
+# gtest_discover_tests does: loading LibTorch costs a quarter of a second per process. A skipped, disabled or missing test fails, as
+# does a suite that takes minutes; sanitizers make everything several times slower.
 #
-# Labels say which suites a sanitizer runs (CMakePresets.json): the address sanitizer those without `again`, which those in the
-# list WEFT_AGAIN have, the thread sanitizer those with `threads`, which those in WEFT_THREADS have. A name there that is no
-# suite's is a failed test.
+# Labels select the suites that a sanitizer runs (CMakePresets.json): the address sanitizer skips `again` (the list WEFT_AGAIN), the
+# thread sanitizer runs only `threads` (WEFT_THREADS). A name there that matches no suite is a failed test.
 function(weft_discover_suites target prefix)
   set(timeout 300)
   if(WEFT_SANITIZE)
@@ -12,7 +11,7 @@ function(weft_discover_suites target prefix)
   endif()
   set(list ${CMAKE_CURRENT_BINARY_DIR}/${target}_suites.cmake)
   file(CONFIGURE OUTPUT ${list} @ONLY CONTENT [[
-# Runs when ctest starts: the suites are asked of the executable as it is then.
+# Runs when ctest starts: lists the suites of the executable as it is then.
 set(executable "@CMAKE_CURRENT_BINARY_DIR@/@target@")
 if(NOT EXISTS ${executable})
   add_test("@prefix@ (not built)" ${executable})
@@ -51,7 +50,7 @@ foreach(suite IN LISTS suites)
   list(REMOVE_ITEM unknown "@prefix@.${suite}")
 endforeach()
 foreach(suite IN LISTS unknown)
-  add_test("${suite} (tests/CMakeLists.txt names it, and it is not there)" false)
+  add_test("${suite} (tests/CMakeLists.txt names it, but it does not exist)" false)
 endforeach()
 ]])
   set_property(DIRECTORY APPEND PROPERTY TEST_INCLUDE_FILES ${list})

@@ -1,9 +1,9 @@
-# `make install` / `cmake --install`: the headers under include/weft, the layers' libraries, the weft command with its manual pages and
-# what shells complete it by, the recipes, the hardware, the monitoring, and lib/cmake/weft for find_package(weft). The two components, command and development, are the packages of cmake/packages.cmake.
+# `make install` / `cmake --install`: headers, layer libraries, the weft command with manual pages and shell completion, recipes,
+# hardware, monitoring, and lib/cmake/weft for find_package. cmake/packages.cmake makes a package of each component.
 #
-# What is installed is whole: it can be moved, and others can use it when the build and weft's cache folder are gone. So LibTorch and
-# whatever else no package of the system has are copied to lib/weft (include and lib, as in a LibTorch), where bin/weft and
-# find_package(weft) look. A LibTorch that LIBTORCH_ROOT named, and one of a build with CUDA, stays where it is and is found there.
+# An installation is self-contained: it can be moved, and works for other users after the build and weft's cache folder are gone. So
+# LibTorch and everything else that no system package has is copied to lib/weft (include and lib, as in a LibTorch), where bin/weft and
+# find_package(weft) look. A LibTorch named by LIBTORCH_ROOT, or one of a CUDA build, stays where it is.
 include(GNUInstallDirs)
 include(CMakePackageConfigHelpers)
 set(CMAKE_INSTALL_DEFAULT_COMPONENT_NAME development)
@@ -21,14 +21,14 @@ get_property(layers GLOBAL PROPERTY WEFT_LAYERS)
 install(TARGETS weft_all ${layers} EXPORT weft ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
 if(TARGET weft)
   install(TARGETS weft RUNTIME_DEPENDENCY_SET weft_needs RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR} COMPONENT command)
-  set(elsewhere "^/(usr/)?lib") # libraries that are in packages of their own
+  set(elsewhere "^/(usr/)?lib") # libraries that have their own packages
   set(run_path $ORIGIN/../${own_folder}/lib)
   if(NOT WEFT_INSTALL_LIBTORCH)
     string(REGEX REPLACE "([][+.*()^$?|\\\\])" "\\\\\\1" pattern "${libtorch}") # its path may have a + in it
     list(APPEND elsewhere "^${pattern}/")
     list(APPEND run_path ${libtorch}/lib)
   endif()
-  if(WEFT_CUDA) # whose libraries, with those that they load by name, are where they were when it was linked
+  if(WEFT_CUDA) # its libraries, including those loaded by name, stay where they were at link time
     set_property(TARGET weft PROPERTY INSTALL_RPATH_USE_LINK_PATH ON)
   else()
     set_property(TARGET weft PROPERTY INSTALL_RPATH ${run_path})
@@ -36,7 +36,7 @@ if(TARGET weft)
   endif()
 endif()
 if(TARGET weft)
-  # Manual pages and completion are made by the command itself, of its own tables.
+  # The command generates its manual pages and completion from its own tables.
   install(CODE "set(weft [[$<TARGET_FILE:weft>]])\n  set(pages [[${PROJECT_BINARY_DIR}/pages]])" COMPONENT command)
   install(CODE [[
   file(REMOVE_RECURSE "${pages}")
@@ -69,7 +69,7 @@ set(package_folder ${CMAKE_INSTALL_LIBDIR}/cmake/weft)
 install(EXPORT weft NAMESPACE weft:: FILE weftTargets.cmake DESTINATION ${package_folder})
 set(weft_libtorch ${libtorch})
 get_filename_component(weft_arrow "${ArrowFileSystems_ARROW}" DIRECTORY)
-if(TARGET weft AND NOT WEFT_CUDA) # whose libraries were copied
+if(TARGET weft AND NOT WEFT_CUDA) # its libraries were copied
   set(weft_arrow ${own_folder}/lib)
 endif()
 if(WEFT_INSTALL_LIBTORCH)

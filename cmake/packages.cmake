@@ -1,5 +1,5 @@
-# What tools/package makes with CPack: the Debian packages weft (the command, with the LibTorch that no Debian has beside it in lib/weft)
-# and libweft-dev (the library, with LibTorch's headers). They are the components of cmake/installation.cmake.
+# Packages that tools/package makes with CPack: weft (the command, and in lib/weft the LibTorch that Debian does not package) and
+# libweft-dev (the library, with LibTorch's headers). They are the components of cmake/installation.cmake.
 set(CPACK_GENERATOR DEB)
 set(CPACK_PACKAGE_DIRECTORY ${PROJECT_BINARY_DIR}/packages)
 set(CPACK_PACKAGE_CONTACT "The weft authors")
@@ -7,7 +7,7 @@ set(CPACK_COMPONENTS_ALL command development)
 set(CPACK_DEB_COMPONENT_INSTALL ON)
 set(CPACK_STRIP_FILES ON)
 set(CPACK_DEBIAN_FILE_NAME DEB-DEFAULT)
-set(CPACK_DEBIAN_COMPRESSION_TYPE zstd) # xz: a quarter less, in a hundred times the time
+set(CPACK_DEBIAN_COMPRESSION_TYPE zstd) # xz: a quarter smaller, a hundred times slower
 
 set(CPACK_DEBIAN_COMMAND_PACKAGE_NAME weft)
 set(CPACK_DEBIAN_COMMAND_PACKAGE_SECTION science)
@@ -24,11 +24,11 @@ Headers, static libraries and CMake files of weft, and the headers of the LibTor
 
 include(CPack)
 
-# Refused when the component alone is installed, as packages and images are made; `make install` minds neither.
+# These errors occur when the component is installed alone, as for packages and images; `make install` ignores them.
 set(refusal)
 file(GLOB licenses ${libtorch}/../torch-*.dist-info/licenses)
 if(NOT WEFT_INSTALL_LIBTORCH)
-  set(refusal "packages hold the LibTorch that they run on, but LIBTORCH_ROOT says that it stays where it is: cmake -DWEFT_INSTALL_LIBTORCH=ON build")
+  set(refusal "packages contain their LibTorch, but LIBTORCH_ROOT keeps it outside: cmake -DWEFT_INSTALL_LIBTORCH=ON build")
 elseif(NOT licenses)
   set(refusal "no licenses in ${libtorch}/../torch-*.dist-info: put them there, or run tools/bootstrap --packaging; then cmake build")
 endif()

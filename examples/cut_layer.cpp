@@ -1,4 +1,4 @@
-// One linear layer cut horizontally over devices, their results put side by side: weft run -n 2 -- build/examples/cut_layer
+// One linear layer cut horizontally over devices, their results concatenated: weft run -n 2 -- build/examples/cut_layer
 #include <ATen/Context.h>
 #include <ATen/ops/randn.h>
 #include <torch/nn/modules/activation.h>
@@ -19,8 +19,8 @@ int main() {
 
   torch::nn::Linear cut(2, 64);
   weft::Model model = weft::sequential_model("circle", torch::nn::Sequential(cut, torch::nn::ReLU(), torch::nn::Linear(64, 2)));
-  // Each rank has some of the rows of y = x W^T + b, computes these, and is given the others' results. Without `joined` they
-  // would stay where they are, for a next layer split by rows (weft::SplitKind::rows): half as much is sent.
+  // Each rank holds some rows of W in y = x W^T + b, computes their outputs, and receives the others' outputs. Without `joined`
+  // the outputs stay local, for a next layer split by rows (weft::SplitKind::rows); then half as much is sent.
   model.splits = {{.layer = "0", .kind = weft::SplitKind::columns, .joined = true}};
 
   weft::Trainer trainer(mesh, model, weft::AdamW{.lr = 0.01}, {.global_batch = 256, .micro_batch = 256});

@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
 # A model that one rank cannot hold. Under the same limit of address space (ulimit -v):
 #   1. replicas run out of memory, and the error says for what;
-#   2. the same recipe trains on 4 ranks with its state divided (shard_level = "parameters") and activations computed again;
+#   2. the same recipe trains on 4 ranks with sharded state (shard_level = "parameters") and recomputed activations;
 #   3. a model four times larger trains on one rank, with its state on disk and bf16 weights.
-# usage: examples/does_not_fit.sh [WEFT]    (the command; build/weft unless told)
+# usage: examples/does_not_fit.sh [WEFT]    (the command; default: build/weft)
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 weft=$(realpath "${1:-build/weft}")
@@ -24,7 +24,7 @@ fi
 grep "out of memory for" "$output" || { cat "$output" >&2; exit 1; }
 
 sharded=(--set layout.shard_level=parameters --set layout.recompute=blocks)
-echo "the same, divided over the 4 ranks:"
+echo "the same, sharded over the 4 ranks:"
 under_limit -n 4 "${sharded[@]}" || { cat "$output" >&2; exit 1; }
 grep -E "model  |loss   |peak memory" "$output"
 

@@ -4,7 +4,7 @@
 #include <iostream>
 
 int main() {
-  // Six equal blocks; what each costs for one micro-batch.
+  // Six equal blocks, with their costs per micro-batch.
   weft::ModelCost model{.name = "toy", .blocks = {}, .input_bytes = 4096};
   for (int i = 0; i < 6; ++i) {
     model.blocks.push_back({.name = "layer." + std::to_string(i),
@@ -16,12 +16,12 @@ int main() {
                             .output_bytes = 1 << 20});
   }
 
-  // 8 replicas, 2 micro-batches each, gradients reduced two blocks at a time.
+  // 8 replicas, 2 micro-batches each, gradients reduced in buckets of two blocks.
   weft::Program program = weft::build_program(model, {.dp = 8, .micro_batches = 2, .bucket_bytes = 8 << 20});
   weft::verify(program);
   std::cout << weft::draw(program, {.width = 80});
 
-  // The program is plain data. Let its last update forget what it waits for, and the checker says what would go wrong.
+  // The program is plain data. Remove the waits of its last update, and verify() reports what would go wrong.
   program.lists.front().back().waits.clear();
   try {
     weft::verify(program);

@@ -1,4 +1,4 @@
-// A model whose layers are split over the ranks of tp, by a table of its own: weft run -n 2 -- build/examples/split_layers
+// A model whose layers are split over the ranks of tp, by its own table: weft run -n 2 -- build/examples/split_layers
 #include <ATen/Context.h>
 #include <ATen/ops/gelu.h>
 #include <ATen/ops/randn.h>
@@ -8,7 +8,7 @@
 #include "weft/layers.h"
 #include "weft/trainer.h"
 
-/// x + W2 gelu(W1 norm(x)). With the context its layers find the ranks that share them; alone they are whole.
+/// x + W2 gelu(W1 norm(x)). The context gives its layers the ranks that share them; alone they are whole.
 class Residual : public weft::Block {
  public:
   explicit Residual(int64_t width) : norm_(width), up_(width, 4 * width), down_(4 * width, width) {}

@@ -12,7 +12,7 @@
 #include "weft/torch_modules.h"
 #include "weft/trainer.h"
 
-/// Points of two interleaved rings, [n, 2], and which ring each is of. A loader's background thread asks for them.
+/// Points on two interleaved rings, [n, 2], and the ring of each. A loader's background thread calls get().
 class Rings : public weft::Dataset {
  public:
   Rings(int64_t size, uint64_t seed) : noise_(at::randn({size, 2}, at::detail::createCPUGenerator(seed))) {}
@@ -50,7 +50,7 @@ int main() {
   for (int step = 1; step <= 300; ++step) {
     const weft::StepResult result = trainer.step(loader);
     if (step % 100 != 0) continue;
-    const weft::EvaluationResult held_out = trainer.evaluate(evaluation);  // every rank calls it: they share the work
+    const weft::EvaluationResult held_out = trainer.evaluate(evaluation);  // called by every rank: they share the work
     if (world.rank() != 0) continue;
     std::cout << "step " << step << ": loss " << result.loss << ", held-out loss " << held_out.loss << ", " << held_out.hits
               << " of " << held_out.count << " right\n";

@@ -1,4 +1,4 @@
-// An optimizer of one's own, whose state the ranks share: weft run -n 2 -- build/examples/your_own_optimizer
+// A custom optimizer, whose state the ranks share: weft run -n 2 -- build/examples/your_own_optimizer
 #include <ATen/Context.h>
 #include <ATen/ops/randn.h>
 
@@ -17,7 +17,7 @@ class Signum : public weft::ElementWiseUpdate {
   std::string numbers() const override { return "momentum " + std::to_string(momentum_); }
   std::vector<std::string> state_names() const override { return {"momentum"}; }
 
-  /// Of the elements that this rank owns, which may be a part of a tensor, or of several: in place.
+  /// Updates the elements that this rank owns, part of one tensor or of several, in place.
   void update(const weft::ElementRange& range) const override {
     const at::Tensor& mean = range.state[0];
     mean.mul_(momentum_).add_(range.gradients, 1.0 - momentum_);
@@ -46,5 +46,5 @@ int main() {
     const double loss = trainer.step(batch).loss;
     if (step % 20 == 0 && world.rank() == 0) std::cout << "step " << step << ": loss " << loss << "\n";
   }
-  // trainer.save() keeps "momentum/NAME" beside the weights; load() takes it on any number of ranks, at any level.
+  // trainer.save() keeps "momentum/NAME" with the weights; load() reads it on any number of ranks, at any level.
 }

@@ -1,4 +1,4 @@
-// Ranks that meet: a world, the groups of a mesh and their collectives, and how a rank's error reaches its launcher.
+// Communication between ranks: a world, a mesh's groups and their collectives, and how a rank's error reaches its launcher.
 #pragma once
 
 #include "weft/base/error.h"

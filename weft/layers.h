@@ -1,4 +1,4 @@
-// Layers for blocks of your own, which ranks may share: products, norms, attention, embeddings, convolutions, dropout.
+// Layers for custom blocks, which ranks may share: products, norms, attention, embeddings, convolutions, dropout.
 #pragma once
 
 #include "weft/nn/attention/attention.h"

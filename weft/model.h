@@ -1,4 +1,4 @@
-// What a model is: blocks, a loss, which layers are divided; and weft's own models.
+// Parts of a model: blocks, a loss, the layers that are divided; and weft's own models.
 #pragma once
 
 #include "weft/models/gpt.h"

@@ -1,4 +1,4 @@
-// Recipes: reading one, what it costs, what it may combine, and training as `weft train` does.
+// Recipes: reading and costing them, checking what they may combine, and training as `weft train` does.
 #pragma once
 
 #include "weft/plan/forecast.h"

@@ -1,4 +1,4 @@
-// What trains: a Trainer on the ranks of a mesh, its options, optimizers and data, and what compares layouts.
+// Training: a Trainer on the ranks of a mesh, its options, optimizers and data, and the comparison of layouts.
 #pragma once
 
 #include "weft/base/error.h"

@@ -1,10 +1,10 @@
-"""A command as every rank of a job over hosts that are network namespaces."""
+"""Runs a command as every rank of a job over hosts that are network namespaces."""
 import subprocess
 import sys
 
 
 def on_ranks(network, ranks, argv, folder):
-    """Runs a command as every rank, `ranks` of them a host with a thread each; the first one's output."""
+    """Runs a command as every rank, `ranks` one-thread ranks per host. Returns the first rank's output."""
     programs = []
     for host in network.hosts:
         for local in range(ranks):

@@ -1,4 +1,4 @@
-// Gloo as c10d gives it, without what weft's Gloo backend adds to it (its thread, the comparison of calls).
+// Gloo as c10d provides it, without the additions of weft's Gloo backend (its thread, the comparison of calls).
 #pragma once
 
 #include <fmt/format.h>

@@ -1,6 +1,6 @@
-"""A folder of JPEG files by class, always the same: FOLDER/train/CLASS/*.jpg and a few in FOLDER/val. Prints nothing.
+"""Writes a folder of JPEG files by class, always the same: FOLDER/train/CLASS/*.jpg and a few in FOLDER/val. Prints nothing.
 
-Each has coarse and fine structure, so that its file is as large as a photograph's: 20 to 30 KB at 256 x 256.
+Each has coarse and fine structure, so its file is as large as a photograph's: 20 to 30 KB at 256 x 256.
 """
 import argparse
 import pathlib

@@ -11,9 +11,9 @@ import time
 
 from work import Gpt, Resnet
 
-WARMUP = 2  # steps before rates are taken; weft's own rates leave out the first two as well
+WARMUP = 2  # steps excluded from rates; weft's own rates exclude the first two as well
 FIRST_STEP_S = "first step, s"
-FIRST_STEP = re.compile(r'^step\s+1/|^\{"peer"')  # how each says that its first step is done
+FIRST_STEP = re.compile(r'^step\s+1/|^\{"peer"')  # what each prints after its first step
 
 
 class BenchError(Exception):
@@ -22,36 +22,36 @@ class BenchError(Exception):
 
 @dataclasses.dataclass(frozen=True)
 class Comparison:
-    """What is compared: one model, one batch, one way to train it, and what weft must reach (measure -> target)."""
+    """A model, a batch, a way to train it, and the targets that weft must reach (measure -> target)."""
     name: str
     work: Gpt | Resnet
-    batch: int  # samples a replica and step
+    batch: int  # samples per replica and step
     parameters: int
-    steps: int  # that are timed
+    steps: int  # timed steps
     targets: dict
     mode: str = "ddp"  # the peer's
-    layout: dict = dataclasses.field(default_factory=dict)  # weft's, where it is more than dp = replicas
+    layout: dict = dataclasses.field(default_factory=dict)  # weft's, in addition to dp = replicas
     dtype: str = "fp32"  # or "bf16": the peer's autocast, weft's precision
     ranks: int = 2
     replicas: int = 2  # tp and pp have one
-    micro_batches: int = 1  # a replica and step
-    peer_parameters: int | None = None  # those of the printing rank, where it holds only a part (pp)
-    own: dict | None = None  # weft in the peer's place: what is other than here, of as many samples a step
+    micro_batches: int = 1  # per replica and step
+    peer_parameters: int | None = None  # of the printing rank, if it holds only a part (pp)
+    own: dict | None = None  # weft as its own peer: the fields that differ, with as many samples per step
 
 
 @dataclasses.dataclass(frozen=True)
 class Outcome:
-    """One command: the JSON it made, and seconds from its start to its first step's report, and to its end."""
+    """One command: its JSON, and seconds from its start to its first step's report and to its end."""
     report: dict
     first_step_s: float
     command_s: float
 
 
-PEER_TRIES = 3  # PyTorch 2.11's zero1 over Gloo aborts now and then while its ranks exit
+PEER_TRIES = 3  # PyTorch 2.11's zero1 over Gloo sometimes aborts while its ranks exit
 
 
 def run_peer(command, environment, deadline_s):
-    """`command` makes it afresh for each try, with a port of its own."""
+    """Runs the peer, with retries; `command` makes a new command line, with a new port, for each try."""
     for attempt in range(PEER_TRIES):
         try:
             return run_command(command(), environment, deadline_s, peer_report)
@@ -61,7 +61,7 @@ def run_peer(command, environment, deadline_s):
 
 
 def run_command(command, environment, deadline_s, read_report):
-    """Runs to the end, in a session of its own so that Ctrl-C ends it in order; read_report gets the output's lines."""
+    """Runs a command to its end, in its own session so that Ctrl-C ends it in order; read_report gets the output's lines."""
     start = time.perf_counter()
     process = subprocess.Popen([str(part) for part in command], env=environment, stdin=subprocess.DEVNULL, text=True,
                                stdout=subprocess.PIPE, stderr=subprocess.STDOUT, errors="replace", start_new_session=True)
@@ -88,7 +88,7 @@ def run_command(command, environment, deadline_s, read_report):
 
 
 def end_launcher(process):
-    """Both launchers end their ranks on SIGTERM; torchrun's are in sessions of their own, so a SIGKILL would leave them."""
+    """Both launchers end their ranks on SIGTERM; torchrun's ranks have their own sessions, so a SIGKILL would leave them."""
     if process.poll() is not None:
         return
     process.terminate()
@@ -106,7 +106,7 @@ def free_port():
 
 
 def peer_command(comparison, shared, folder, python, warmup, steps):
-    """torchrun at a free port: its own choice, 29500, is another torchrun's as well. Or one process of as many devices."""
+    """torchrun at a free port (its default, 29500, may be another torchrun's), or one process with as many devices."""
     c = comparison
     if c.work.is_started_by_torchrun:
         start = ["-m", "torch.distributed.run", "--nproc-per-node", c.ranks, "--master-port", free_port()]
@@ -125,7 +125,7 @@ def peer_report(lines):
 
 
 def weft_recipe(comparison, shared, folder, steps):
-    """The peer's work as a recipe. The evaluation that ends every training is kept to a few samples."""
+    """The peer's work as a recipe. The evaluation that ends every training is limited to a few samples."""
     c = comparison
     chosen = {"dp": c.replicas, "precision": c.dtype, **c.layout}
     layout = ", ".join(f"{key} = {json.dumps(value)}" for key, value in chosen.items())
@@ -148,7 +148,7 @@ def check_same_work(comparison, peer, weft, steps):
             ("weft's parameters", weft["parameters"], c.parameters),
             ("the peer's ranks", peer["world"], c.ranks), ("weft's ranks", weft["world"], c.ranks),
             ("the peer's threads", peer["threads"], 1), ("weft's threads", weft["threads_per_rank"], 1),
-            ("weft's steps", weft["steps"], steps), ("weft's samples a replica", batch, c.batch), *c.work.differences(weft)):
+            ("weft's steps", weft["steps"], steps), ("weft's samples per replica", batch, c.batch), *c.work.differences(weft)):
         if found != expected:
             raise BenchError(f"{c.name}: {what} are {found}, not {expected}: the two would not do the same work")
 
@@ -170,17 +170,17 @@ class Pair:
         return dataclasses.replace(weft, report=report)
 
     def run_own(self, comparison, steps):
-        """weft in the peer's place, its report as the peer's."""
+        """Runs weft as its own peer and returns its report in the peer's form."""
         own = dataclasses.replace(comparison, own=None, **comparison.own)
         outcome = self.run_weft(own, steps)
         samples = {c.batch * c.replicas for c in (own, comparison)}
         if len(samples) != 1:
-            raise BenchError(f"{comparison.name}: the two would train on {samples} samples a step")
+            raise BenchError(f"{comparison.name}: the two would train on {samples} samples per step")
         return dataclasses.replace(outcome, report=dict(outcome.report, params=outcome.report["parameters"],
                                                         threads=outcome.report["threads_per_rank"]))
 
     def turn(self, comparison, warmup, steps):
-        """Both once, the peer first: (Outcome, Outcome)."""
+        """Runs each once, the peer first: (Outcome, Outcome)."""
         if comparison.own is not None:
             peer = self.run_own(comparison, warmup + steps)
         else:
@@ -197,7 +197,7 @@ class Pair:
         if not work.is_started_by_torchrun:  # one process has all devices
             peer.report["peak_rss_mb"] /= comparison.ranks
         sample = {work.measure: (peer.report[work.rate], weft.report[work.rate]),
-                  "peak MB a rank": (peer.report["peak_rss_mb"], weft.report["peak_rss_mb"])}
+                  "peak MB per rank": (peer.report["peak_rss_mb"], weft.report["peak_rss_mb"])}
         if FIRST_STEP_S in comparison.targets:
             peer, weft = self.turn(comparison, 0, 1)
             sample |= {FIRST_STEP_S: (peer.first_step_s, weft.first_step_s),

@@ -13,11 +13,11 @@ IMPORTS = "import torch, torch.distributed; assert torch.__version__.startswith(
 
 
 def prepare(say, further=()):
-    """(python, environment) that can import the peer's torch. Installs what is missing; the second time it only looks.
+    """(python, environment) that can import the peer's torch. Installs missing packages; later calls only check.
 
-    further: names of files with requirements beside torch's.
+    further: names of further requirements files.
 
-    A CUDA toolkit of this machine is tried before NVIDIA's packages are downloaded in its place.
+    Tries this machine's CUDA toolkit before downloading NVIDIA's packages.
     """
     cache = pathlib.Path(os.environ.get("XDG_CACHE_HOME") or pathlib.Path.home() / ".cache") / "weft"
     folder = cache / "peers"
@@ -36,7 +36,7 @@ def prepare(say, further=()):
 
 
 def environment(libraries):
-    """What the peer and weft both run under; libraries: folders of a CUDA toolkit."""
+    """Environment of both the peer and weft; libraries: folders of a CUDA toolkit."""
     path = ":".join([str(folder) for folder in libraries] + [os.environ.get("LD_LIBRARY_PATH", "")]).strip(":")
     values = dict(os.environ, OMP_NUM_THREADS="1", **({"LD_LIBRARY_PATH": path} if path else {}))
     for name in ("RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT"):
@@ -52,7 +52,7 @@ def toolkit_libraries():
 
 
 def why_not(python, values):
-    """What stands in the way of the peer's imports, in one line; empty if nothing does."""
+    """Why the peer's imports fail, in one line; empty if they succeed."""
     try:
         result = subprocess.run([python, "-c", IMPORTS], env=values, capture_output=True, text=True)
     except OSError as error:
@@ -67,7 +67,7 @@ def last_line(text):
 
 
 def install(python, requirements, say):
-    """A stamp with the requirements' hash is written last, so what was interrupted is installed again."""
+    """Installs a requirements file. Writes a stamp with its hash last, so an interrupted installation is repeated."""
     folder = python.parent.parent
     stamp = folder / f".{requirements.stem}"
     wanted = hashlib.sha256(requirements.read_bytes()).hexdigest()
@@ -83,7 +83,7 @@ def install(python, requirements, say):
                     "install the peer's packages")
         stamp.write_text(wanted)
     except OSError as error:
-        raise BenchError(f"cannot write {folder} ({error.strerror}): set XDG_CACHE_HOME to a folder of yours") from error
+        raise BenchError(f"cannot write {folder} ({error.strerror}): set XDG_CACHE_HOME to a folder you can write") from error
 
 
 def run_or_fail(command, what):
@@ -94,7 +94,7 @@ def run_or_fail(command, what):
 
 
 def python_3_11():
-    """The pinned wheels are CPython 3.11's, which is Debian 12's."""
+    """Path of a Python 3.11 (Debian 12's), which the pinned wheels need."""
     if os.uname().machine != "x86_64":
         raise BenchError(f"the peer's pinned packages are for x86_64, this is {os.uname().machine}: name a Python that has "
                          "torch 2.11.0 and numpy with --python")

@@ -1,11 +1,11 @@
-"""Samples to medians, and these to the table that people read and the JSON that programs read."""
+"""Reduces samples to medians, and these to a table for people and JSON for programs."""
 import dataclasses
 import statistics
 
 
 @dataclasses.dataclass(frozen=True)
 class Target:
-    """weft / peer must be at_least or at_most this; of a measure without a peer, weft's own figure."""
+    """weft / peer must be at_least or at_most this; without a peer, weft's own figure."""
     at_least: float | None = None
     at_most: float | None = None
 
@@ -21,7 +21,7 @@ def summary_of(values):
 
 
 def rows_of(samples, targets):
-    """samples: one dictionary a run, measure -> (peer or None, weft). The ratio is that of the medians."""
+    """samples: one dictionary per run, measure -> (peer or None, weft). The ratio is that of the medians."""
     rows = []
     for measure in samples[0]:
         peer, weft = ([sample[measure][i] for sample in samples] for i in (0, 1))
@@ -37,7 +37,7 @@ def rows_of(samples, targets):
 
 
 def number(value):
-    """Three or four digits that mean something."""
+    """Formats to about three significant digits."""
     if abs(value) >= 100:
         return f"{value:,.0f}".replace(",", " ")
     return f"{value:.1f}" if abs(value) >= 10 else f"{value:.2f}" if abs(value) >= 0.1 or value == 0 else f"{value:.2g}"
@@ -52,7 +52,7 @@ def spread(figures):
 
 
 def text_of(comparisons):
-    """comparisons: name -> rows. One line a row, in columns."""
+    """comparisons: name -> rows. One line per row, in columns."""
     lines = [("size", "measure", "peer", "weft", "ratio", "target", "")]
     for name, rows in comparisons.items():
         for row in rows:

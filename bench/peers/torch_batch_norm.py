@@ -1,9 +1,9 @@
 """BatchNorm over ranks in PyTorch, on CPUs. Run by torchrun; rank 0 prints a line of JSON.
 
-torch.nn.SyncBatchNorm takes no CPU tensors (its forward says so). In its place is what it does, of the operators that CPUs have: one
-all-reduce of sums, squares and counts, LibTorch's batch_norm with what comes of them, one all-reduce of the two sums that backward needs.
---check FOLDER instead, without torchrun: the largest difference of the tensors that bench/batch_norm.cpp left there from
-torch.nn.BatchNorm2d over the samples of all ranks, in float64, as a part of each tensor's largest value.
+torch.nn.SyncBatchNorm rejects CPU tensors (its forward says so). This does the same with CPU operators: one all-reduce of sums,
+squares and counts, LibTorch's batch_norm with the resulting statistics, one all-reduce of the two sums that backward needs.
+--check FOLDER, without torchrun: prints the largest difference between the tensors that bench/batch_norm.cpp left there and
+torch.nn.BatchNorm2d over the samples of all ranks, in float64, relative to each tensor's largest value.
 """
 import argparse
 import json
@@ -63,7 +63,7 @@ def refuses_cpu():
 
 
 def whole_batch_error(norm, x, dy):
-    """The largest difference of y and dx from those of BatchNorm2d over all ranks' samples, in float64."""
+    """Largest difference of y, dx and the running variance from BatchNorm2d over all ranks' samples, in float64."""
     gathered = []
     for tensor in (x.detach(), dy):
         gathered.append([torch.empty_like(tensor) for _ in range(dist.get_world_size())])

@@ -1,7 +1,7 @@
-"""torch.distributed.checkpoint on the state of a GPT with AdamW: what bench/checkpoint.cpp does, of tensors of the same shapes.
+"""torch.distributed.checkpoint on the state of a GPT with AdamW: the counterpart of bench/checkpoint.cpp, with the same shapes.
 
-Run by torchrun. --shapes: a JSON list of the shapes of the weights; each is there three times, as weight and as AdamW's two
-moments. Replicated tensors are plain ones, sharded ones DTensors. Prints a line of JSON.
+Run by torchrun. --shapes: a JSON list of the weights' shapes; each appears three times, as weight and as AdamW's two moments.
+Replicated tensors are plain, sharded ones are DTensors. Prints a line of JSON.
 """
 import argparse
 import json
@@ -37,7 +37,7 @@ def all_done(own):
 
 
 def measure(state, path, group):
-    """A save, a save beside work, a load. The work is what a rank's thread does most of in a step: matrix products."""
+    """Times a save, a background save during work, and a load. The work is matrix products, the bulk of a step."""
     factor = torch.randn(768, 768)
     save_s = timed(lambda: dcp.save(state, checkpoint_id=str(path / "save")))
     dist.barrier()
@@ -64,7 +64,7 @@ def main():
     arguments = parser.parse_args()
     torch.set_num_threads(1)
     dist.init_process_group("gloo")
-    group = dist.new_group(backend="gloo")  # as PyTorch's pages ask of a save that goes on beside collectives
+    group = dist.new_group(backend="gloo")  # PyTorch's docs ask for this if a save overlaps collectives
     state = make_state(arguments.shapes, arguments.sharded)
     rounds = []
     for i in range(arguments.rounds + 1):

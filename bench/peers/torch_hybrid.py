@@ -1,7 +1,7 @@
 """peers/torch_gpt.py with FSDP2's hybrid sharding: parameters are sharded over the ranks of a host, and replicated over hosts.
 
 usage: torch_hybrid.py TORCH_GPT --mode fsdp2 ...
-fully_shard() shards over the last axis of a mesh of two and replicates over the first, which is all that is other than there.
+fully_shard() shards over the last axis of a two-axis mesh and replicates over the first; nothing else differs.
 """
 import os
 import runpy

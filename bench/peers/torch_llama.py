@@ -1,8 +1,8 @@
 """A small Llama in plain PyTorch: DistributedDataParallel over Gloo, on CPUs. Run by torchrun.
 
-RMS norms, rotary positions, grouped queries and gated feed-forward layers as those who write their own have them (Touvron et al. 2023,
-arXiv:2302.13971), nn.RMSNorm and scaled_dot_product_attention with enable_gqa among them; fused AdamW. Rank 0 prints a line of JSON:
-tokens a second over the timed steps, its peak resident MB, the last loss.
+RMS norms, rotary positions, grouped queries and gated feed-forward layers as in common implementations (Touvron et al. 2023,
+arXiv:2302.13971), with nn.RMSNorm, scaled_dot_product_attention's enable_gqa and fused AdamW. Rank 0 prints a line of JSON: tokens
+per second over the timed steps, its peak resident MB, the last loss.
 """
 import argparse
 import json

@@ -1,6 +1,6 @@
-"""torch.utils.data.DataLoader over torchvision's ImageFolder and transforms: what bench/loader.cpp does. Prints a line of JSON.
+"""torch.utils.data.DataLoader over torchvision's ImageFolder and transforms: the counterpart of bench/loader.cpp. Prints a line of JSON.
 
---tensors: decoded by torchvision.io and changed by transforms.v2 on uint8 tensors, instead of Pillow and the classic transforms.
+--tensors: decodes with torchvision.io and uses transforms.v2 on uint8 tensors, instead of Pillow and the classic transforms.
 """
 import argparse
 import json
@@ -29,7 +29,7 @@ def main():
     parser.add_argument("--workers", type=int, default=2)
     parser.add_argument("--batch", type=int, default=64)
     parser.add_argument("--size", type=int, default=224)
-    parser.add_argument("--skip", type=int, default=8, help="batches before the rate is taken")
+    parser.add_argument("--skip", type=int, default=8, help="batches excluded from the rate")
     parser.add_argument("--tensors", action="store_true")
     a = parser.parse_args()
     torch.set_num_threads(1)
@@ -42,7 +42,7 @@ def main():
         if i >= a.skip:
             first_pixels += images.view(-1)[0].item()
             count += len(images)
-    count -= a.batch  # the clock starts when that of i == skip is there
+    count -= a.batch  # the clock starts after batch i == skip arrives
     print(json.dumps({"images": count, "images_per_s": count / (time.perf_counter() - start), "sum_of_first_pixels": first_pixels}))
 
 

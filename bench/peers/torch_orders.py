@@ -1,6 +1,5 @@
-"""Forward and backward of ResNets in the four ways that a processor may compute them, by turns: pixels channel by channel (contiguous)
-or with their channels side by side (channels last), float32 or bfloat16 (autocast). One thread. Prints a line of JSON: milliseconds
-of each turn."""
+"""Times forward and backward of ResNets in four ways, by turns: contiguous or channels last, float32 or bfloat16 (autocast). One
+thread. Prints a line of JSON: milliseconds of each turn."""
 import argparse
 import json
 import time
@@ -11,7 +10,7 @@ import torchvision
 
 from torch_resnet import resnet
 
-SIZES = {20: (64, 32), 18: (32, 64), 50: (4, 224)}  # depth: images a step, pixels a side
+SIZES = {20: (64, 32), 18: (32, 64), 50: (4, 224)}  # depth: images per step, image side in pixels
 
 
 def main():

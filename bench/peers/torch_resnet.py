@@ -1,8 +1,8 @@
 """ResNets in plain PyTorch: DistributedDataParallel over Gloo, on CPUs. Run by torchrun.
 
---depth 20: He et al. 2016, section 4.2 (shortcuts without weights); 18: torchvision's resnet18. The images are those of --images, an
-IDX folder of grey ones, in memory as bytes; a batch is made of them in three channels. Rank 0 prints a line of JSON: images a second
-over the timed steps, its peak resident MB, the last loss.
+--depth 20: He et al. 2016, section 4.2 (shortcuts without weights); 18: torchvision's resnet18. --images is an IDX folder of grey
+images, held in memory as bytes; a batch repeats them in three channels. Rank 0 prints a line of JSON: images per second over the
+timed steps, its peak resident MB, the last loss.
 """
 import argparse
 import json
@@ -67,8 +67,8 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--images", type=pathlib.Path, required=True)
     parser.add_argument("--depth", type=int, choices=DEPTHS, default=20)
-    parser.add_argument("--batch", type=int, default=64, help="images a rank and step")
-    parser.add_argument("--steps", type=int, default=10, help="that are timed")
+    parser.add_argument("--batch", type=int, default=64, help="images per rank and step")
+    parser.add_argument("--steps", type=int, default=10, help="timed steps")
     parser.add_argument("--warmup", type=int, default=2)
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--dtype", choices=("fp32", "bf16"), default="fp32")

@@ -1,4 +1,4 @@
-"""What is trained, in the peer's words and in weft's: a GPT, or a ResNet."""
+"""Workloads, as the peer's command and as weft's recipe: a GPT, a Llama or a ResNet."""
 import dataclasses
 import json
 import pathlib
@@ -14,7 +14,7 @@ class Gpt:
     width: int
     layers: int
     heads: int
-    compiled: bool = False  # the peer, by torch.compile
+    compiled: bool = False  # compiles the peer with torch.compile
 
     measure, rate, peer_environment = "tokens/s", "tokens_per_s", {}
     is_started_by_torchrun = True
@@ -43,12 +43,12 @@ class Gpt:
     def differences(self, weft):
         """(what, found in weft's report, what it must be)"""
         tokens = weft["tokens_per_s"] / weft["samples_per_s"] if weft["samples_per_s"] else self.context
-        return [("weft's tokens a sample", round(tokens), self.context)]
+        return [("weft's tokens per sample", round(tokens), self.context)]
 
 
 @dataclasses.dataclass(frozen=True)
 class JaxGpt(Gpt):
-    """The same, of peers/jax_gpt.py: one process, a device a rank."""
+    """The same GPT in peers/jax_gpt.py: one process, one device per rank."""
     is_started_by_torchrun = False
     requirements = ["requirements-jax.txt"]
 
@@ -58,7 +58,7 @@ class JaxGpt(Gpt):
 
 @dataclasses.dataclass(frozen=True)
 class Llama(Gpt):
-    """The Llama of torch_llama.py, with one key-value head for three of queries, 8/3 of the width in feed-forward layers."""
+    """The Llama of torch_llama.py, with one key-value head per three query heads and 8/3 of the width in feed-forward layers."""
 
     @property
     def parameters(self):
@@ -66,7 +66,7 @@ class Llama(Gpt):
         return round(self.layers * of_layer) + (2 * 256 + 1) * self.width
 
     def peer_command(self, shared, folder, mode, micro_batches):
-        assert (mode, micro_batches) == ("ddp", 1), "torch_llama.py knows no other"
+        assert (mode, micro_batches) == ("ddp", 1), "torch_llama.py supports nothing else"
         return [HERE / "torch_llama.py", "--text", corpus(shared), *self.sizes(), "--kv_heads", self.heads // 3, "--ffn",
                 self.width * 8 // 3]
 
@@ -80,13 +80,13 @@ class Resnet:
     """The ResNet of torch_resnet.py, on grey noise of size x size in three channels, with SGD."""
     depth: int
     size: int
-    tuned: bool = False  # the peer as those who know its switches run it: channels last, memory that malloc keeps, as weft has it
+    tuned: bool = False  # a tuned peer: channels last, and malloc keeps freed memory, as in weft
 
     measure, rate = "images/s", "images_per_s"
     is_started_by_torchrun, requirements = True, []
 
     def peer_command(self, shared, folder, mode, micro_batches):
-        assert (mode, micro_batches) == ("ddp", 1), "torch_resnet.py knows no other"
+        assert (mode, micro_batches) == ("ddp", 1), "torch_resnet.py supports nothing else"
         return ([HERE / "torch_resnet.py", "--depth", self.depth, "--images", self.images(folder)] +
                 ["--channels-last"] * self.tuned)
 
@@ -103,7 +103,7 @@ class Resnet:
         return []
 
     def images(self, folder):
-        """The IDX files, in `folder`: made when they are first asked for, always the same."""
+        """The IDX files in `folder`: created on first use, always the same."""
         path = folder / f"images-{self.size}"
         if not path.is_dir():
             path.mkdir()

@@ -1,4 +1,4 @@
-// A published pipeline as a program: stages of one block that all take the same times, with nothing to reduce or to update.
+// A published pipeline as a program: one-block stages with equal times, and nothing to reduce or update.
 #pragma once
 
 #include "weft/program/pipeline/schedule.h"
@@ -7,11 +7,11 @@
 
 namespace weft::published {
 
-/// A step of the schedule, in the unit of the times (Simulation calls it seconds). Without recompute; `transfer` is the latency
-/// of every link.
+/// Simulates a step of the schedule without recompute, in the unit of the times (Simulation calls it seconds). `transfer` is
+/// the latency of every link.
 Simulation simulate_stages(const Schedule& schedule, const StageTimes& stage, double transfer = 0.0);
 
-/// When the last rank ends its last backward; the step's end but for the loss's total.
+/// End of the last rank's last backward: the step's end except for summing the loss.
 double last_work(const Simulation& simulation);
 
 }  // namespace weft::published

@@ -11,7 +11,7 @@
 namespace weft::published {
 namespace {
 
-/// Mini-batches a unit of time, where the forward of a whole one through the whole model takes 1.
+/// Mini-batches per unit of time; the forward of a whole mini-batch through the whole model takes 1.
 double throughput(int ranks, int micro_batches) {
   const double part = 1.0 / (ranks * micro_batches);
   const Schedule schedule = gpipe_schedule({.ranks = ranks, .micro_batches = micro_batches});

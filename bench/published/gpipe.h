@@ -1,10 +1,10 @@
-// The published throughput of GPipe (Huang et al. 2019, arXiv:1811.06965: tables 2 and 3) and what task_times() says of it.
+// Published throughput of GPipe (Huang et al. 2019, arXiv:1811.06965: tables 2 and 3) and task_times()'s prediction.
 //
-// A mini-batch of fixed work is divided into M micro-batches over K equal partitions, each recomputed in its backward, where a
-// forward, each part of the backward and the recompute take the same time and transfers take none. A partition recomputes
-// while it waits for the gradient, as the paper does: the last one too, which a program of weft's does not
-// (passes/recompute.h), so this is of tasks and not of a whole program. The authors changed the size of the mini-batch with K
-// and M ("adjusted to fit memory"), which no model of the pipeline alone can follow: so the order is compared, not the figures.
+// A mini-batch of fixed work is divided into M micro-batches over K equal partitions, each recomputed in its backward. A
+// forward, each part of the backward and the recompute take the same time; transfers take none. A partition recomputes while it
+// waits for the gradient, as in the paper, including the last one, which a weft program does not (passes/recompute.h): so tasks
+// are timed, not a whole program. The authors changed the mini-batch size with K and M ("adjusted to fit memory"), which a
+// pipeline model alone cannot follow: so the order is compared, not the figures.
 #pragma once
 
 #include <string>

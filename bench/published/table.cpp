@@ -46,13 +46,13 @@ std::vector<TableRow> read_table(const std::string& path) {
 
 std::optional<double> number(const TableRow& row, const std::string& column) {
   const auto field = row.find(column);
-  if (field == row.end()) throw InputError(fmt::format("published table: there is no column {}", column));
+  if (field == row.end()) throw InputError(fmt::format("published table: no column {}", column));
   if (field->second.empty()) return std::nullopt;
   double value = 0.0;
   const char* end = field->second.data() + field->second.size();
   const auto [stop, error] = std::from_chars(field->second.data(), end, value);
   if (error == std::errc() && stop == end) return value;
-  throw InputError(fmt::format("published table, column {}: '{}' is no number", column, field->second));
+  throw InputError(fmt::format("published table, column {}: '{}' is not a number", column, field->second));
 }
 
 double needed_number(const TableRow& row, const std::string& column) {

@@ -1,4 +1,4 @@
-// Table: a CSV file of published figures, a line of heads and a row a line.
+// CSV tables of published figures: a header line, then one row per line.
 #pragma once
 
 #include <map>
@@ -8,16 +8,16 @@
 
 namespace weft::published {
 
-/// A row, by the heads of its columns.
+/// A row: column name -> field.
 using TableRow = std::map<std::string, std::string>;
 
 /// Commas inside quotes belong to the field. Throws InputError when the file cannot be read or has no rows.
 std::vector<TableRow> read_table(const std::string& path);
 
-/// Nothing where the field is empty. Throws InputError when there is no such column or the field is no number.
+/// Returns nullopt for an empty field. Throws InputError if the column is missing or the field is not a number.
 std::optional<double> number(const TableRow& row, const std::string& column);
 
-/// As above, where the field must not be empty.
+/// The field's number. Throws InputError as above, and for an empty field.
 double needed_number(const TableRow& row, const std::string& column);
 
 }  // namespace weft::published

@@ -83,7 +83,7 @@ Schedule schedule_of(const ZeroBubbleRow& row, const PipelineCosts& costs) {
   if (row.schedule == "ZB-H1") return zb_h1_schedule(row.shape);
   if (row.schedule == "ZB-H2") return zb_h2_schedule(row.shape);
   if (row.schedule == "ZB-V") return zb_v_schedule(row.shape);
-  if (!is_automatic(row)) throw InputError(fmt::format("published table: schedule {} is not known", row.schedule));
+  if (!is_automatic(row)) throw InputError(fmt::format("published table: unknown schedule {}", row.schedule));
   return automatic_schedule(costs, row.shape.micro_batches, {zb_h1_schedule(row.shape), zb_h2_schedule(row.shape)});
 }
 
@@ -113,8 +113,7 @@ std::vector<ZeroBubbleRow> zero_bubble_rows(const std::string& path) {
 }
 
 std::vector<ZeroBubblePrediction> predict(const std::vector<ZeroBubbleRow>& rows) {
-  std::map<std::string, double>
-      outside;  // by model: what the first row's step takes beyond its pipeline, by the work of a rank
+  std::map<std::string, double> outside;  // by model: the first row's step time beyond its pipeline, per work of a rank
   std::vector<ZeroBubblePrediction> predictions;
   for (const ZeroBubbleRow& row : rows) {
     ZeroBubblePrediction& made = predictions.emplace_back(predict_pipeline(rows, row));

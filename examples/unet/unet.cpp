@@ -1,4 +1,4 @@
-// A U-Net that takes noise off pictures, its skips handed along the chain, as a pipeline: weft run -n 2 -- ./unet
+// A U-Net that removes noise from pictures, as a pipeline that passes its skips along: weft run -n 2 -- ./unet
 #include <ATen/Context.h>
 #include <ATen/ops/cat.h>
 #include <ATen/ops/max_pool2d.h>
@@ -27,7 +27,7 @@ struct Convolution {
   weft::GroupNorm norm;
 };
 
-/// Takes {x, skips...} and hands on {x at half the size, skips..., x}: the last skip is of the largest depth so far.
+/// Takes {x, skips...} and returns {x at half the size, skips..., x}: the last skip is the deepest so far.
 class Down : public weft::Block {
  public:
   Down(int64_t in, int64_t out) : layer_(in, out) {}
@@ -44,7 +44,7 @@ class Down : public weft::Block {
   Convolution layer_;
 };
 
-/// Takes {x, skips..., skip} and hands on {x at twice the size with that skip put in, skips...}.
+/// Takes {x, skips..., skip} and returns {x at twice the size joined with that skip, skips...}.
 class Up : public weft::Block {
  public:
   Up(int64_t in, int64_t skip, int64_t out) : layer_(in + skip, out) {}
@@ -61,7 +61,7 @@ class Up : public weft::Block {
   Convolution layer_;
 };
 
-/// From channels to one picture: {x} to {picture}.
+/// Maps channels to one picture: {x} to {picture}.
 class Head : public weft::Block {
  public:
   explicit Head(int64_t in) : conv_(in, 1, 1) {}
@@ -82,7 +82,7 @@ weft::LossValue squared_error(const weft::Tensors& outputs, const at::Tensor& ta
   return {outputs.front().sub(target).square().sum(), target.numel()};
 }
 
-/// Squares on a dark ground [samples, 1, 16, 16], and the same with noise.
+/// Squares on a dark ground [samples, 1, 16, 16], with noise as inputs and without as target.
 weft::Batch pictures(int64_t samples) {
   const at::Tensor clean = at::zeros({samples, 1, 16, 16}), corners = at::randint(0, 8, {samples, 2}, at::kLong);
   for (int64_t i = 0; i < samples; ++i) {

@@ -1,4 +1,4 @@
-// What a run says for accounts: the job by each manager's variables, and the user.
+// Accounting information: the job from each manager's variables, and the user.
 #include "weft/base/accounting.h"
 
 #include <gtest/gtest.h>
@@ -12,7 +12,7 @@
 namespace weft::accounting_test {
 namespace {
 
-TEST(Accounting, TheJobAsItsManagerNamesIt) {
+TEST(Accounting, NamesTheJobLikeItsManager) {
   const std::pair<std::vector<std::pair<std::string, std::string>>, std::string> cases[] = {
       {{}, ""},
       {{{"SLURM_JOB_ID", "4711"}}, "slurm 4711"},

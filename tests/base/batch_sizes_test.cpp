@@ -5,7 +5,7 @@
 namespace weft::batch_sizes_test {
 namespace {
 
-TEST(BatchSizes, OneBatchIsThatOfEveryStep) {
+TEST(BatchSizes, WithoutARampEveryStepHasTheSameBatch) {
   const BatchSizes sizes(8);
   EXPECT_EQ(sizes.num_phases(), 1);
   for (const int64_t step : {0, 1, 1000}) {

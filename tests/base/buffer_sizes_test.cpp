@@ -1,4 +1,4 @@
-// buffer_sizes: of buffers that blocks share.
+// buffer_sizes: sizes of buffers that blocks share.
 #include "weft/base/buffer_sizes.h"
 
 #include <gtest/gtest.h>
@@ -9,7 +9,7 @@
 namespace weft {
 namespace {
 
-TEST(BufferSizes, AreThoseOfTheLargestBlock) {
+TEST(BufferSizes, AreTheLargestBlockOfEachBuffer) {
   const std::vector<int64_t> block = {3, 10, 5, 7};
   const auto size_of = [&](size_t b) { return block[b]; };
   EXPECT_EQ(buffer_sizes({0, 1, 0, 1}, size_of), (std::vector<int64_t>{5, 10}));

@@ -1,4 +1,4 @@
-// Cores: quotas of both versions of control groups, on a folder made to look like one.
+// Cores: quotas of both versions of control groups, in a simulated folder.
 #include "weft/base/cores.h"
 
 #include <gtest/gtest.h>
@@ -34,10 +34,10 @@ class CgroupFolder {
 struct Case {
   const char* what;
   std::map<std::string, std::string> files;
-  int quota;  ///< 0: none
+  int quota;  ///< 0: no quota
 };
 
-TEST(Cores, QuotaCutsTheAffinityMask) {
+TEST(Cores, QuotaLimitsTheAffinityMask) {
   const std::string v2 = "0::/a/b\n", v1 = "4:memory:/x\n2:cpu,cpuacct:/a/b\n1:cpuset:/\n";
   const Case cases[] = {
       {"no files", {}, 0},
@@ -46,12 +46,12 @@ TEST(Cores, QuotaCutsTheAffinityMask) {
       {"v2 a share of a core", {{"self", v2}, {"fs/a/b/cpu.max", "20000 100000\n"}}, 1},
       {"v2 limit of the group above", {{"self", v2}, {"fs/a/cpu.max", "100000 100000"}, {"fs/a/b/cpu.max", "max 100000"}}, 1},
       {"v2 in a container that sees its own group as root", {{"self", v2}, {"fs/cpu.max", "150000 100000\n"}}, 1},
-      {"v2 more than there is", {{"self", v2}, {"fs/a/b/cpu.max", "100000000 100000\n"}}, 0},
+      {"v2 more than available", {{"self", v2}, {"fs/a/b/cpu.max", "100000000 100000\n"}}, 0},
       {"v1 without a limit",
        {{"self", v1}, {"fs/cpu/a/b/cpu.cfs_quota_us", "-1"}, {"fs/cpu/a/b/cpu.cfs_period_us", "100000"}},
        0},
       {"v1 one core", {{"self", v1}, {"fs/cpu/a/b/cpu.cfs_quota_us", "100000"}, {"fs/cpu/a/b/cpu.cfs_period_us", "100000"}}, 1},
-      {"not text that anyone writes", {{"self", "\n:\n::\n0::\n"}, {"fs/cpu.max", "x"}}, 0},
+      {"malformed text", {{"self", "\n:\n::\n0::\n"}, {"fs/cpu.max", "x"}}, 0},
   };
   const int unlimited = available_cores({.membership = "/nonexistent", .root = "/nonexistent"});
   ASSERT_GE(unlimited, 1);
@@ -62,27 +62,27 @@ TEST(Cores, QuotaCutsTheAffinityMask) {
   }
 }
 
-TEST(Cores, ThreadsMayBeToldForEachLevel) {
-  const auto told = [](const char* text) {
+TEST(Cores, OmpThreadsMayBeGivenPerLevel) {
+  const auto threads_from = [](const char* text) {
     setenv("OMP_NUM_THREADS", text, 1);
     const std::optional<int> threads = omp_num_threads();
     unsetenv("OMP_NUM_THREADS");
     return threads;
   };
-  EXPECT_EQ(told(""), std::nullopt);
-  EXPECT_EQ(told("3"), 3);
-  EXPECT_EQ(told("0"), 1);
-  EXPECT_EQ(told("2,1"), 2);
-  EXPECT_EQ(told(" 4 , 3,2"), 4);
+  EXPECT_EQ(threads_from(""), std::nullopt);
+  EXPECT_EQ(threads_from("3"), 3);
+  EXPECT_EQ(threads_from("0"), 1);
+  EXPECT_EQ(threads_from("2,1"), 2);
+  EXPECT_EQ(threads_from(" 4 , 3,2"), 4);
   for (const char* text : {"two", "2,", ",2", "2,x", "2;1", "1.5", ","}) {
     SCOPED_TRACE(text);
-    const std::string why = test::refusal([&] { told(text); });
+    const std::string why = test::refusal([&] { threads_from(text); });
     unsetenv("OMP_NUM_THREADS");
     EXPECT_EQ(why.find("environment variable OMP_NUM_THREADS='"), 0u) << why;
   }
 }
 
-TEST(Cores, ThreadsARankAreAtLeastOne) {
+TEST(Cores, ThreadsPerRankAreAtLeastOne) {
   EXPECT_EQ(threads_per_rank(8, 2), 4);
   EXPECT_EQ(threads_per_rank(8, 3), 2);
   EXPECT_EQ(threads_per_rank(2, 4), 1);

@@ -1,4 +1,4 @@
-// EnumNames: words are written and read back.
+// EnumNames: names are printed and parsed.
 #include "weft/base/enum_names.h"
 
 #include <gtest/gtest.h>
@@ -13,7 +13,7 @@ namespace {
 enum class Colour { red, green };
 constexpr EnumNames<Colour, 2> kColours("red", "green");
 
-TEST(EnumNames, AreWrittenAndReadBack) {
+TEST(EnumNames, ArePrintedAndParsed) {
   EXPECT_EQ(kColours.of(Colour::green), "green");
   EXPECT_EQ(kColours.value_of("red", "colour"), Colour::red);
   EXPECT_EQ(kColours.all(), (std::vector<std::string>{"red", "green"}));
@@ -23,7 +23,7 @@ TEST(EnumNames, AreWrittenAndReadBack) {
       kColours.value_of(wrong, "colour");
       ADD_FAILURE() << wrong;
     } catch (const InputError& error) {
-      EXPECT_EQ(error.what(), "colour = \"" + wrong + "\" is none of red, green");
+      EXPECT_EQ(error.what(), "colour = \"" + wrong + "\" is not one of red, green");
     }
   }
 }

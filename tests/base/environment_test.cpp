@@ -50,7 +50,7 @@ TEST_F(Environment, counts_are_not_negative) {
   }
 }
 
-TEST_F(Environment, garbage_is_named) {
+TEST_F(Environment, errors_name_variable_and_value) {
   for (const char* garbage : {"two", "2x", "2.5", " 2", "99999999999999999999"}) {
     set(garbage);
     try {
@@ -66,7 +66,7 @@ TEST_F(Environment, garbage_is_named) {
   EXPECT_THROW(env_bool(kName), InputError);
 }
 
-TEST_F(Environment, a_long_value_is_told_in_part) {
+TEST_F(Environment, a_long_value_is_shortened) {
   set(std::string(5000, 'x').c_str());
   try {
     env_int(kName);

@@ -17,7 +17,7 @@ ExactSum sum_of(const std::vector<double>& values) {
   return sum;
 }
 
-// As ranks do it: word by word.
+// Adds word by word, like ranks.
 ExactSum joined(ExactSum a, ExactSum b) {
   a.carry();
   b.carry();
@@ -25,7 +25,7 @@ ExactSum joined(ExactSum a, ExactSum b) {
   return a;
 }
 
-// Squares of float32 over (nearly) its whole range, and products of them that no float64 sum keeps.
+// Squares of float32 over (nearly) its whole range, and products of these that no float64 sum represents.
 std::vector<double> random_squares(unsigned seed, int count) {
   std::mt19937 engine(seed);
   std::uniform_real_distribution<float> mantissa(-1.0f, 1.0f);
@@ -60,7 +60,7 @@ TEST(ExactSum, order_and_grouping_change_no_bit) {
   }
 }
 
-TEST(ExactSum, is_what_a_wider_sum_says) {
+TEST(ExactSum, agrees_with_a_wider_sum) {
   for (unsigned seed = 0; seed < 50; ++seed) {
     std::mt19937 engine(seed);
     std::uniform_real_distribution<float> values(-4.0f, 4.0f);
@@ -92,8 +92,8 @@ TEST(ExactSum, known_values) {
       {"a carry through many digits", {big - std::ldexp(1.0, 148), std::ldexp(1.0, 148)}, big},
       {"far apart", {big, small}, big},
       {"exact integers", {3.0, 5.0, 1e15, 1.0}, 1e15 + 9.0},
-      // In float64, in this order, each of the small ones would be lost.
-      {"many small ones beside a large one", {0x1p53, 1.0, 1.0, 1.0, 1.0}, 0x1p53 + 4.0},
+      // In float64 and this order, each small one would be lost.
+      {"many small ones and a large one", {0x1p53, 1.0, 1.0, 1.0, 1.0}, 0x1p53 + 4.0},
   };
   for (const Case& c : cases) EXPECT_EQ(sum_of(c.values).value(), c.expected) << c.what;
 }
@@ -131,8 +131,8 @@ TEST(ExactSum, any_number_of_additions) {
   }
 }
 
-TEST(ExactSum, a_word_is_carried_before_it_is_full) {
-  constexpr int kUnit = 10;  // the word whose lowest bit is 1
+TEST(ExactSum, a_word_is_carried_before_it_overflows) {
+  constexpr int kUnit = 10;  // the word with lowest bit 1
   ExactSum sum;
   sum.words()[kUnit] = (int64_t{1} << 62) - 1;
   sum.add(1.0);
@@ -141,7 +141,7 @@ TEST(ExactSum, a_word_is_carried_before_it_is_full) {
   EXPECT_EQ(sum.value(), 0x1p62);
 }
 
-TEST(ExactSum, what_is_not_finite_shows) {
+TEST(ExactSum, non_finite_values_show) {
   const double infinity = std::numeric_limits<double>::infinity(), nan = std::numeric_limits<double>::quiet_NaN();
   for (double x : {infinity, -infinity, nan, -1.0}) {
     EXPECT_TRUE(std::isnan(sum_of({x}).value())) << x;

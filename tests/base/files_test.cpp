@@ -1,4 +1,4 @@
-// Descriptors, and files that are read.
+// Descriptors and input files.
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <signal.h>
@@ -27,7 +27,7 @@ namespace {
 
 using test::TempFolder;
 
-/// Runs `body` in a process of its own; its exit status, or 128 + the signal that ended it.
+/// Runs `body` in a child process. Returns its exit status, or 128 + the signal that ended it.
 int in_process(const std::function<int()>& body) {
   const pid_t pid = fork();
   if (pid == 0) _exit(body());
@@ -40,12 +40,12 @@ void close_standard_descriptors() {
   for (int fd = 0; fd <= 2; ++fd) ::close(fd);
 }
 
-TEST(AboveStandard, takes_no_number_that_is_printed_to) {
+TEST(AboveStandard, takes_no_standard_descriptor) {
   const int status = in_process([] {
     close_standard_descriptors();
     const FileDescriptor file(above_standard(::open("/dev/null", O_WRONLY | O_CLOEXEC)));
     if (file.get() <= 2) return 1;
-    if (::write(1, "x", 1) != -1 || errno != EBADF) return 2;  // what is printed goes nowhere, as it would have
+    if (::write(1, "x", 1) != -1 || errno != EBADF) return 2;  // output goes nowhere, as it would have
     const bool closed_on_exec = (fcntl(file.get(), F_GETFD) & FD_CLOEXEC) != 0;
     return closed_on_exec && ::write(file.get(), "x", 1) == 1 ? 0 : 3;
   });
@@ -57,7 +57,7 @@ TEST(AboveStandard, a_failed_call_keeps_its_reason) {
   EXPECT_EQ(errno, ENOENT);
 }
 
-TEST(ScratchFile, is_not_what_a_closed_standard_output_prints_into) {
+TEST(ScratchFile, does_not_receive_output_after_standard_output_was_closed) {
   const TempFolder folder;
   const int status = in_process([&] {
     close_standard_descriptors();
@@ -73,7 +73,7 @@ TEST(ScratchFile, is_not_what_a_closed_standard_output_prints_into) {
   EXPECT_EQ(status, 0);
 }
 
-TEST(OpenStandardDescriptors, opens_those_that_are_closed_and_no_other) {
+TEST(OpenStandardDescriptors, opens_only_the_closed_ones) {
   const int status = in_process([] {
     ::close(0);
     ::close(1);
@@ -100,7 +100,7 @@ TEST(WithoutSignal, a_write_beyond_the_limit_is_an_error) {
     if (::write(file.get(), text.data(), text.size()) != 1000) return 1;
     return ::write(file.get(), "y", 1) == -1 && errno == EFBIG ? 0 : 2;
   };
-  EXPECT_EQ(over_the_limit(grow), 128 + SIGXFSZ) << "or this test shows nothing";
+  EXPECT_EQ(over_the_limit(grow), 128 + SIGXFSZ) << "otherwise this test shows nothing";
   EXPECT_EQ(over_the_limit([&] {
               {
                 const WithoutSignal guard(SIGXFSZ);
@@ -116,10 +116,10 @@ TEST(WithoutSignal, a_write_beyond_the_limit_is_an_error) {
               return grow();
             }),
             128 + SIGXFSZ)
-      << "the program's own handling comes back";
+      << "the program's own handling is restored";
 }
 
-TEST(ScratchFile, tells_a_limit_on_file_sizes) {
+TEST(ScratchFile, reports_a_file_size_limit) {
   const TempFolder folder;
   const int status = in_process([&] {
     const rlimit small{100'000, 100'000};
@@ -145,7 +145,7 @@ void make_socket(const std::string& path) {
   ASSERT_EQ(::bind(socket.get(), reinterpret_cast<sockaddr*>(&address), sizeof address), 0);
 }
 
-TEST(OpenInput, regular_files_only_and_at_once) {
+TEST(OpenInput, opens_only_regular_files_and_never_blocks) {
   const TempFolder folder;
   const std::string file = folder.write("file", "text"), fifo = folder.file("fifo"), socket = folder.file("socket");
   ASSERT_EQ(mkfifo(fifo.c_str(), 0600), 0);
@@ -164,7 +164,7 @@ TEST(OpenInput, regular_files_only_and_at_once) {
       {folder.file("link"), "it is a FIFO, not a regular file"},
       {socket, "it is a socket, not a regular file"},
       {"/dev/zero", "it is a device, not a regular file"},
-      {file + '\0' + "more", "no path holds a NUL"},
+      {file + '\0' + "more", "a path cannot contain a NUL"},
       {file + "/in", "Not a directory"},
   };
   for (const Row& row : rows) {
@@ -184,14 +184,14 @@ std::string error_of(const std::string& path, int64_t most) {
   return "no error";
 }
 
-TEST(ReadTextFile, whole_or_with_the_reason_why_not) {
+TEST(ReadTextFile, reads_the_whole_file_or_gives_the_reason) {
   const TempFolder folder;
   const std::string text(10'000, 'x'), path = folder.write("r.toml", text);
   EXPECT_EQ(read_text_file("recipe", path, 10'000), text);
   EXPECT_EQ(read_text_file("recipe", folder.write("empty", ""), 10), "");
-  EXPECT_NE(read_text_file("statistics", "/proc/self/stat", 1 << 20), "") << "a file whose length is said to be 0";
+  EXPECT_NE(read_text_file("statistics", "/proc/self/stat", 1 << 20), "") << "a file that reports length 0";
   EXPECT_EQ(error_of(path, 9'999),
-            "cannot read the recipe '" + path + "': it is longer than 9.76 KiB, which such a file never is; name another one");
+            "cannot read the recipe '" + path + "': it is longer than 9.76 KiB, too long for such a file; name another one");
   EXPECT_EQ(error_of("/proc/self/stat", 10).find("cannot read the recipe '/proc/self/stat': it is longer than 10 B"), 0u);
   EXPECT_EQ(error_of("/dev/zero", 10), "cannot read the recipe '/dev/zero': it is a device, not a regular file");
 }

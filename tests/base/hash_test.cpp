@@ -12,7 +12,7 @@ static_assert(fnv1a("foobar") == 0x85944171f73967e8ULL);
 static_assert(splitmix64(0) == 0xe220a8397b1dcdafULL);
 static_assert(splitmix64(0x9e3779b97f4a7c15ULL) == 0x6e789e6aa1b965f4ULL);
 
-TEST(Hash, goes_on_where_it_stopped) { EXPECT_EQ(fnv1a("bar", fnv1a("foo")), fnv1a("foobar")); }
+TEST(Hash, continues_from_an_earlier_result) { EXPECT_EQ(fnv1a("bar", fnv1a("foo")), fnv1a("foobar")); }
 
 TEST(Hash, bytes_above_127_count_as_unsigned) { EXPECT_EQ(fnv1a("\xff"), 0xaf64724c8602eb6eULL); }
 

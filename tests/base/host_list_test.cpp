@@ -37,7 +37,7 @@ TEST(HostList, Expands) {
   EXPECT_EQ(expand_host_list("NODES", "n[1-4096]").back(), "n4096");
 }
 
-TEST(HostList, RefusesWhatIsNone) {
+TEST(HostList, RefusesMalformedLists) {
   struct Case {
     std::string text, why;
   };
@@ -47,23 +47,23 @@ TEST(HostList, RefusesWhatIsNone) {
       {"n1,,n2", "an empty entry"},
       {"n[1-2", "a '[' without its ']'"},
       {"n1-2]", "a ']' without its '['"},
-      {"n[[1-2]]", "a bracket in a bracket"},
-      {"n[]", "'' is no number and no range"},
-      {"n[1,]", "'' is no number and no range"},
-      {"n[1-]", "'1-' is no number and no range"},
-      {"n[a-b]", "'a-b' is no number and no range"},
-      {"n[1-2-3]", "'1-2-3' is no number and no range"},
-      {"bgp[000x133]", "'000x133' is no number and no range"},
+      {"n[[1-2]]", "nested brackets"},
+      {"n[]", "'' is not a number or range"},
+      {"n[1,]", "'' is not a number or range"},
+      {"n[1-]", "'1-' is not a number or range"},
+      {"n[a-b]", "'a-b' is not a number or range"},
+      {"n[1-2-3]", "'1-2-3' is not a number or range"},
+      {"bgp[000x133]", "'000x133' is not a number or range"},
       {"n[3-1]", "'3-1' runs backwards"},
       {"n[1-99999999999]", "more than 262144 hosts"},
       {"n[0-18446744073709551615]", "more than 262144 hosts"},
       {"a[1-600]b[1-600]", "more than 262144 hosts"},
       {"a[1-200000],b[1-200000]", "more than 262144 hosts"},
       {"n[1-99999999999999999999]", "is too large"},
-      {"n 1", "' ' is in no host's name"},
-      {"n1;reboot", "';' is in no host's name"},
-      {"n\n", "'\\n' is in no host's name"},
-      {"2(x3)", "'(' is in no host's name"},
+      {"n 1", "' ' is not allowed in a host name"},
+      {"n1;reboot", "';' is not allowed in a host name"},
+      {"n\n", "'\\n' is not allowed in a host name"},
+      {"2(x3)", "'(' is not allowed in a host name"},
   };
   for (const Case& test : cases) {
     try {
@@ -77,7 +77,7 @@ TEST(HostList, RefusesWhatIsNone) {
   }
 }
 
-TEST(HostList, CountsOfTasks) {
+TEST(HostList, ExpandsTaskCounts) {
   using Counts = std::vector<int>;
   EXPECT_EQ(expand_counts("TASKS", "2"), (Counts{2}));
   EXPECT_EQ(expand_counts("TASKS", "2(x3),1"), (Counts{2, 2, 2, 1}));

@@ -1,4 +1,4 @@
-// Which interface leads where. Only the loopback interface is sure to be there; tests/cluster has hosts with more.
+// Interface selection. Only the loopback interface is certain to exist; tests/cluster has hosts with more.
 #include "weft/base/interfaces.h"
 
 #include <gtest/gtest.h>
@@ -19,26 +19,26 @@ TEST(Interfaces, TheLoopbackInterfaceLeadsToItself) {
 
 TEST(Interfaces, OwnAddresses) {
   EXPECT_TRUE(is_own_address("127.0.0.1"));
-  EXPECT_FALSE(is_own_address("192.0.2.1"));  // RFC 5737: nobody's
+  EXPECT_FALSE(is_own_address("192.0.2.1"));  // RFC 5737: unassigned
   EXPECT_THROW(is_own_address("localhost"), Error) << "a name";
   for (const char* address : {"127.0.0.1", "127.0.1.1", "::1"}) EXPECT_TRUE(is_loopback_address(address)) << address;
   for (const char* address : {"10.0.0.1", "fd00::1", ""}) EXPECT_FALSE(is_loopback_address(address)) << address;
 }
 
-// A name that means the loopback interface here means something else to those who were told it.
-TEST(Interfaces, ListensEverywhereWhereTheNameSaysNothingOfThisHost) {
+// A name that resolves to the loopback interface here means something else on other hosts.
+TEST(Interfaces, ListensEverywhereIfTheNameIsNoAddressOfThisHost) {
   for (const char* host : {"localhost", "127.0.1.1", "192.0.2.1"}) {
     const std::string address = own_address_of(listen_as(host, 0));
     EXPECT_TRUE(address == "::" || address == "0.0.0.0") << host << ": " << address;
   }
 }
 
-TEST(Interfaces, NoLoopbackAddressIsWhatOthersKnowAHostBy) {
+TEST(Interfaces, ALoopbackAddressIsNotAHostsNameForOthers) {
   for (const char* host : {"localhost", "127.0.1.1", "192.0.2.1"}) EXPECT_EQ(own_address_as(host), "") << host;
   EXPECT_THROW(own_address_as("no.such.host.invalid"), Error);
 }
 
-TEST(Interfaces, ListensAtAnAddressOnly) {
+TEST(Interfaces, ListensOnOneAddressOnly) {
   const FileDescriptor socket = listen_at("127.0.0.1", 0);
   EXPECT_EQ(own_address_of(socket), "127.0.0.1");
   EXPECT_GT(port_of(socket), 0);

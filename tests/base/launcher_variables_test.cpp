@@ -1,4 +1,4 @@
-// Variables that tell a place: who is told by them, and what is left of them for others.
+// Launcher variables: their scopes, and what remains of them for other programs.
 #include "weft/base/launcher_variables.h"
 
 #include <gtest/gtest.h>
@@ -15,7 +15,7 @@ namespace {
 
 using test::EnvironmentVariables;
 
-TEST(LauncherVariables, TellTheirScope) {
+TEST(LauncherVariables, HaveAScope) {
   EXPECT_TRUE(is_launcher_variable("RANK", VariableScope::place));
   EXPECT_TRUE(is_launcher_variable("TORCHELASTIC_RUN_ID", VariableScope::place));
   EXPECT_FALSE(is_launcher_variable("WEFT_TOKEN", VariableScope::place));
@@ -24,7 +24,7 @@ TEST(LauncherVariables, TellTheirScope) {
     EXPECT_FALSE(is_launcher_variable(other));
 }
 
-TEST(LauncherVariables, ARankIsOneOfTheWorldThatTheLauncherServes) {
+TEST(LauncherVariables, ARankBelongsToTheWorldThatTheLauncherServes) {
   const auto is_one = [](const std::vector<std::pair<std::string, std::string>>& variables) {
     const EnvironmentVariables environment(variables);
     return is_rank_of_launcher();
@@ -35,7 +35,7 @@ TEST(LauncherVariables, ARankIsOneOfTheWorldThatTheLauncherServes) {
   EXPECT_FALSE(is_one({{"RANK", "1"}, {"MASTER_PORT", "29500"}}));
 }
 
-TEST(LauncherVariables, NothingOfAPlaceIsLeft) {
+TEST(LauncherVariables, LeavingRemovesAllOfAPlace) {
   const auto left = [](std::vector<std::pair<std::string, std::string>> variables) {
     variables.emplace_back("WEFT_TOKEN", "secret");
     variables.emplace_back("WEFT_HOST", "a");

@@ -26,7 +26,7 @@ TEST(Nearest, edit_distance) {
   }
 }
 
-TEST(Nearest, finds_the_word_that_was_meant) {
+TEST(Nearest, finds_the_intended_word) {
   const std::vector<std::string> keys = {"name", "lr", "warmup", "decay", "weight_decay", "momentum"};
   EXPECT_EQ(nearest("warmpu", keys), "warmup");
   EXPECT_EQ(nearest("weightdecay", keys), "weight_decay");

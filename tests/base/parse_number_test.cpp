@@ -1,4 +1,4 @@
-// parse_number: numbers in texts.
+// parse_number: numbers from text.
 #include "weft/base/parse_number.h"
 
 #include <gtest/gtest.h>
@@ -8,7 +8,7 @@
 namespace weft {
 namespace {
 
-TEST(ParseNumber, TakesANumberAndNothingBesides) {
+TEST(ParseNumber, AcceptsOnlyWholeTexts) {
   EXPECT_EQ(parse_number<int>("-17"), -17);
   EXPECT_EQ(parse_number<uint8_t>("255"), 255);
   EXPECT_EQ(parse_number<double>("2.5e-1"), 0.25);

@@ -1,4 +1,4 @@
-// The ports that are taken where none is named.
+// The ports used if none is named.
 #include "weft/base/port_range.h"
 
 #include <gtest/gtest.h>
@@ -19,7 +19,7 @@ namespace {
 
 using test::EnvironmentVariables;
 
-/// So many ports side by side of which the first was free a moment ago.
+/// Returns `size` consecutive ports, the first of which was free a moment ago.
 PortRange some_ports(int size) {
   int first = 0;
   do first = free_loopback_port();
@@ -44,7 +44,7 @@ TEST(PortRange, Texts) {
   EXPECT_THROW(port_range(), InputError);
 }
 
-TEST(PortRange, WhatListensAnywhereTakesItsPorts) {
+TEST(PortRange, EveryListenerUsesItsPorts) {
   const PortRange range = some_ports(12);
   const EnvironmentVariables set(variables(range));
   std::vector<FileDescriptor> sockets;
@@ -61,7 +61,7 @@ TEST(PortRange, WhatListensAnywhereTakesItsPorts) {
       error = problem.what();
     }
   }
-  EXPECT_GT(ports.size(), 6U) << "others of this machine may have some of them";
+  EXPECT_GT(ports.size(), 6U) << "other processes may hold some ports";
   EXPECT_NE(error.find("cannot open a port of " + text_of(range) + " (run.ports or WEFT_PORTS) on "), std::string::npos)
       << error;
   EXPECT_NE(error.find(": Address already in use"), std::string::npos) << error;
@@ -70,7 +70,7 @@ TEST(PortRange, WhatListensAnywhereTakesItsPorts) {
   EXPECT_TRUE(free >= range.first && free <= range.last) << free;
 }
 
-TEST(PortRange, APortThatIsNamedIsTakenAsNamed) {
+TEST(PortRange, ANamedPortIsUsedAsGiven) {
   const int named = free_loopback_port();
   const EnvironmentVariables set(variables(some_ports(3)));
   EXPECT_EQ(port_of(listen_on_loopback(named)), named);

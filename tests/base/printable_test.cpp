@@ -12,7 +12,7 @@ namespace {
 
 using std::string_literals::operator""s;
 
-TEST(Printable, what_a_terminal_acts_on_becomes_escapes) {
+TEST(Printable, terminal_controls_become_escapes) {
   struct Case {
     std::string text, shown;
   };
@@ -44,7 +44,7 @@ TEST(Printable, what_a_terminal_acts_on_becomes_escapes) {
 TEST(Printable, long_text_keeps_its_ends_and_whole_characters) {
   EXPECT_EQ(shortened("0123456789", 10), "0123456789");
   EXPECT_EQ(shortened("0123456789a", 10), "01234[...1 bytes...]6789a");
-  EXPECT_EQ(shortened("\n\n\n\n\n\n", 4), "\\n[...8 bytes...]\\n") << "what is shown counts";
+  EXPECT_EQ(shortened("\n\n\n\n\n\n", 4), "\\n[...8 bytes...]\\n") << "the shown length counts";
   for (size_t most = 1; most < 20; ++most) {
     std::string euros;
     for (int i = 0; i < 10; ++i) euros += "\xe2\x82\xac";
@@ -52,7 +52,7 @@ TEST(Printable, long_text_keeps_its_ends_and_whole_characters) {
   }
 }
 
-TEST(Printable, WhateverAnErrorSays) {
+TEST(Printable, EveryErrorIsPrintable) {
   EXPECT_STREQ(Error("cannot read a\n\x1b[31mb\xff").what(), "cannot read a\\n\\x1b[31mb\\xff");
   EXPECT_STREQ(FileError("grüße").what(), "grüße");
 }

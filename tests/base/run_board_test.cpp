@@ -1,4 +1,4 @@
-// RunBoard: what the launcher's variable names is a board only if it is one, and other files stay as they are.
+// RunBoard: the launcher's variable is only accepted if it names a board; other files stay unchanged.
 #include "weft/base/run_board.h"
 
 #include <fcntl.h>
@@ -17,7 +17,7 @@ namespace {
 
 constexpr int kRanks = 2;
 
-/// The board that the variable names, once `change` has been at its descriptors.
+/// Returns the board that the variable names, after `change` has modified its descriptors.
 std::unique_ptr<RunBoard> found(const RunBoard& board, const std::function<void(const std::vector<int>&)>& change) {
   const std::string text = board.environment();
   setenv("WEFT_BOARD", text.substr(text.find('=') + 1).c_str(), 1);
@@ -27,7 +27,7 @@ std::unique_ptr<RunBoard> found(const RunBoard& board, const std::function<void(
   return result;
 }
 
-/// Puts `file` in the place of a descriptor.
+/// Replaces a descriptor with `file`.
 void replace(int descriptor, const FileDescriptor& file) { ASSERT_EQ(dup2(file.get(), descriptor), descriptor); }
 
 TEST(RunBoard, IsFoundByItsDescriptors) {
@@ -40,10 +40,10 @@ TEST(RunBoard, IsFoundByItsDescriptors) {
   ranks->set_copy(1, 1, {.step = 3, .ranks = 2});
   EXPECT_EQ(launchers.copy(1, 1).step, 3);
   EXPECT_EQ(launchers.copy(1, 0).step, -1);
-  EXPECT_NE(ftruncate(launchers.descriptors()[0], 0), 0) << "nobody can take its pages away";
+  EXPECT_NE(ftruncate(launchers.descriptors()[0], 0), 0) << "its pages cannot be taken away";
 }
 
-TEST(RunBoard, OtherFilesInThePlaceOfItsOwnAreNoBoardAndStayAsTheyAre) {
+TEST(RunBoard, OtherFilesAreRefusedAndStayUnchanged) {
   char name[] = "/tmp/weft_run_board_XXXXXX";
   const FileDescriptor disk(mkstemp(name));
   unlink(name);
@@ -67,7 +67,7 @@ TEST(RunBoard, OtherFilesInThePlaceOfItsOwnAreNoBoardAndStayAsTheyAre) {
       << "a copy of another board";
 }
 
-TEST(RunBoard, AVariableThatNamesNoneIsNoBoard) {
+TEST(RunBoard, AVariableWithoutABoardIsRefused) {
   for (const char* text : {"", "x", ",", "-1", "0", "4000", "4000,4001", "99999999999999999999"}) {
     setenv("WEFT_BOARD", text, 1);
     EXPECT_FALSE(RunBoard::from_environment()) << text;
@@ -77,7 +77,7 @@ TEST(RunBoard, AVariableThatNamesNoneIsNoBoard) {
   const std::string all = board.environment();
   for (const std::string& text : {all.substr(11, all.rfind(',') - 11), all.substr(11) + ",1"}) {
     setenv("WEFT_BOARD", text.c_str(), 1);
-    EXPECT_FALSE(RunBoard::from_environment()) << text << " is not of all copies";
+    EXPECT_FALSE(RunBoard::from_environment()) << text << " does not list all copies";
   }
   unsetenv("WEFT_BOARD");
 }

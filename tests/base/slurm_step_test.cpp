@@ -16,7 +16,7 @@ namespace {
 using Variables = std::vector<std::pair<std::string, std::string>>;
 using test::EnvironmentVariables;
 
-/// Of task 2 of three on two hosts, as srun sets them.
+/// Variables of task 2 of three on two hosts, as srun sets them.
 Variables step_with(const Variables& changes) {
   Variables all = {{"SLURM_JOB_ID", "71"},
                    {"SLURM_STEP_ID", "3"},
@@ -36,7 +36,7 @@ Variables step_with(const Variables& changes) {
   return all;
 }
 
-TEST(SlurmStep, IsWhatSrunTellsOfTheStep) {
+TEST(SlurmStep, ReadsTheVariablesOfSrun) {
   const EnvironmentVariables environment(step_with({}));
   const auto step = slurm_step();
   ASSERT_TRUE(step);
@@ -51,7 +51,7 @@ TEST(SlurmStep, IsWhatSrunTellsOfTheStep) {
   EXPECT_EQ(step->token(), "slurm 71/0.3");
 }
 
-TEST(SlurmStep, OldNamesDo) {
+TEST(SlurmStep, AcceptsOldNames) {
   const EnvironmentVariables environment({{"SLURM_JOBID", "71"},
                                           {"SLURM_STEP_ID", "0"},
                                           {"SLURM_PROCID", "0"},
@@ -66,7 +66,7 @@ TEST(SlurmStep, OldNamesDo) {
   EXPECT_EQ(step->address(), "127.0.0.1") << "one host";
 }
 
-TEST(SlurmStep, OutsideAStepThereIsNone) {
+TEST(SlurmStep, OutsideAStepIsEmpty) {
   const Variables batch = step_with({{"SLURM_STEP_ID", ""}});
   for (const Variables& variables : {Variables{}, batch, step_with({{"SLURM_STEP_ID", "4294967291"}}) /* the batch script */,
                                      step_with({{"SLURM_STEP_ID", "4294967290"}}) /* salloc's shell */}) {
@@ -75,7 +75,7 @@ TEST(SlurmStep, OutsideAStepThereIsNone) {
   }
 }
 
-TEST(SlurmStep, StepsAndRequeuesMeetAtPortsOfTheirOwn) {
+TEST(SlurmStep, StepsAndRequeuesMeetAtDifferentPorts) {
   const auto port = [](const Variables& changes) {
     const EnvironmentVariables environment(step_with(changes));
     return slurm_step()->port();
@@ -110,8 +110,8 @@ TEST(SlurmStep, ContradictionsAreNamed) {
       {{{"SLURM_JOB_ID", ""}}, "SLURM_JOB_ID is not"},
       {{{"SLURM_PROCID", "3"}}, "SLURM_PROCID=3 of 3 tasks"},
       {{{"SLURM_NODEID", "2"}}, "SLURM_NODEID=2, but SLURM_STEP_NODELIST names 2 hosts"},
-      {{{"SLURM_STEP_TASKS_PER_NODE", "3"}}, "SLURM_STEP_TASKS_PER_NODE tells of 1 hosts, SLURM_STEP_NODELIST of 2"},
-      {{{"SLURM_STEP_TASKS_PER_NODE", "2(x2)"}}, "SLURM_STEP_TASKS_PER_NODE=2(x2) tells of 4 tasks, but the step has 3"},
+      {{{"SLURM_STEP_TASKS_PER_NODE", "3"}}, "SLURM_STEP_TASKS_PER_NODE lists 1 hosts but SLURM_STEP_NODELIST lists 2"},
+      {{{"SLURM_STEP_TASKS_PER_NODE", "2(x2)"}}, "SLURM_STEP_TASKS_PER_NODE=2(x2) lists 4 tasks but the step has 3"},
       {{{"SLURM_STEP_NODELIST", "n[7-"}}, "SLURM_STEP_NODELIST=\"n[7-\": "},
       {{{"SLURM_STEP_NODELIST", ""}, {"SLURM_JOB_NODELIST", ""}}, "SLURM_STEP_NODELIST is not"},
       {{{"SLURM_STEP_NUM_TASKS", "many"}}, "SLURM_STEP_NUM_TASKS='many'"},
@@ -124,7 +124,7 @@ TEST(SlurmStep, ContradictionsAreNamed) {
   }
 }
 
-TEST(SlurmStep, WhatATaskWasGivenIsItsOwnWhereItIsTheRank) {
+TEST(SlurmStep, TaskResourcesCountOnlyIfTheTaskIsTheRank) {
   const Variables given = step_with({{"SLURM_CPUS_PER_TASK", "4"}, {"SLURM_GPUS_PER_TASK", "a100:2"}});
   {
     const EnvironmentVariables environment(given);

@@ -1,4 +1,4 @@
-// What a connection still has to send.
+// Unacknowledged data of connections.
 #include "weft/base/tcp_options.h"
 
 #include <fcntl.h>
@@ -34,7 +34,7 @@ Connection connect_two() {
   return both;
 }
 
-TEST(TcpOptions, WhatNobodyHasTakenIsUnconfirmed) {
+TEST(TcpOptions, UnreadDataIsUnconfirmed) {
   const Connection both = connect_two();
   EXPECT_EQ(unconfirmed_bytes(both.sender.get()), 0);
   ::fcntl(both.sender.get(), F_SETFL, O_NONBLOCK);
@@ -42,15 +42,14 @@ TEST(TcpOptions, WhatNobodyHasTakenIsUnconfirmed) {
   size_t sent = 0;
   for (ssize_t part = 0; (part = ::send(both.sender.get(), data.data(), data.size(), 0)) > 0;)
     sent += static_cast<size_t>(part);
-  EXPECT_GT(unconfirmed_bytes(both.sender.get()), 0)
-      << "more than the other end's system takes for a program that does not read";
+  EXPECT_GT(unconfirmed_bytes(both.sender.get()), 0) << "more than the peer's system buffers for a program that does not read";
   for (size_t got = 0; got < sent;) got += static_cast<size_t>(::recv(both.receiver.get(), data.data(), data.size(), 0));
   for (int i = 0; i < 1000 && unconfirmed_bytes(both.sender.get()) > 0; ++i)
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
   EXPECT_EQ(unconfirmed_bytes(both.sender.get()), 0);
 }
 
-TEST(TcpOptions, NothingIsUnconfirmedWhereNobodyIsThere) {
+TEST(TcpOptions, NothingIsUnconfirmedWithoutAPeer) {
   Connection both = connect_two();
   std::array<char, 1 << 16> data{};
   ::fcntl(both.sender.get(), F_SETFL, O_NONBLOCK);

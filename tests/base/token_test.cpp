@@ -1,4 +1,4 @@
-// The job's secret: a known answer of HMAC-SHA256, and what two processes tell one another.
+// The job's secret: a known answer of HMAC-SHA256, and the proofs that two processes exchange.
 #include "weft/base/token.h"
 
 #include <gtest/gtest.h>

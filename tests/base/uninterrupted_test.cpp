@@ -1,4 +1,4 @@
-// uninterrupted: calls that signals interrupt.
+// uninterrupted: calls interrupted by signals.
 #include "weft/base/uninterrupted.h"
 
 #include <gtest/gtest.h>

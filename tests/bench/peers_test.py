@@ -1,5 +1,5 @@
 #!/usr/bin/env -S python3 -B
-"""bench/peers without its peer: what it computes, what it refuses, and a whole run of two programs that only pretend."""
+"""bench/peers without its peer: computations, refusals, and a whole run with two fake programs."""
 import json
 import pathlib
 import re
@@ -67,8 +67,8 @@ class SameWork(unittest.TestCase):
                 ("peer", {"world": 1}, "the peer's ranks"), ("peer", {"threads": 2}, "the peer's threads"),
                 ("weft", {"parameters": 1}, "weft's parameters"), ("weft", {"world": 1}, "weft's ranks"),
                 ("weft", {"threads_per_rank": 2}, "weft's threads"), ("weft", {"steps": 6}, "weft's steps"),
-                ("weft", {"samples_per_s": 20.0}, "tokens a sample are 4, not 8"),
-                ("weft", {"layout": layout}, "samples a replica")):
+                ("weft", {"samples_per_s": 20.0}, "tokens per sample are 4, not 8"),
+                ("weft", {"layout": layout}, "samples per replica")):
             with self.subTest(message), self.assertRaisesRegex(measure.BenchError, re.escape(message)):
                 measure.check_same_work(COMPARISON, {**PEER, **(change if who == "peer" else {})},
                                         {**WEFT, **(change if who == "weft" else {})}, steps=5)
@@ -86,7 +86,7 @@ class SameWork(unittest.TestCase):
             self.assertEqual((recipe["model"]["width"], recipe["model"]["context"]), (16, 8))
 
     def test_resnet(self):
-        """Both are told of the same images, which are made once."""
+        """Both get the same images, which are made once."""
         resnet = measure.Comparison(**dict(TINY, work=work.Resnet(depth=20, size=4, tuned=True)))
         with tempfile.TemporaryDirectory() as name:
             folder = pathlib.Path(name)
@@ -140,7 +140,7 @@ class Commands(unittest.TestCase):
             self.assertEqual(prepare.last_line(text), line)
 
 
-# Stands for a Python with torch, and for weft: each reads from its command line what it is to report.
+# A fake Python with torch and a fake weft: each reads what to report from its command line.
 FAKE = """#!{python}
 import json, re, sys
 arguments = sys.argv[1:]
@@ -184,24 +184,24 @@ class WholeRun(unittest.TestCase):
     def test_table_and_json(self):
         result = self.run_bench("--python", self.fake, "--runs", "2", "--only", " M)", "--json", self.path / "out.json")
         self.assertEqual((result.returncode, result.stderr.count("turn 2 of 2")), (0, 2), result.stderr)
-        self.assertRegex(result.stdout, r"default .* peak MB a rank +400 \(400 to 400\) +160 \(.*\) +0.40x +<= 0.65x +met")
+        self.assertRegex(result.stdout, r"default .* peak MB per rank +400 \(400 to 400\) +160 \(.*\) +0.40x +<= 0.65x +met")
         self.assertRegex(result.stdout, r"small \(3 M\) +tokens/s .* 6.40x +>= 1.3x  met")
         rows = json.loads((self.path / "out.json").read_text())["comparisons"]["ddp, small (3 M)"]
-        self.assertEqual([row["measure"] for row in rows][:2], ["tokens/s", "peak MB a rank"])
+        self.assertEqual([row["measure"] for row in rows][:2], ["tokens/s", "peak MB per rank"])
         self.assertEqual(rows[1]["weft"]["samples"], [160.0, 160.0])
 
-    def test_images_a_second(self):
+    def test_images_per_second(self):
         result = self.run_bench("--python", self.fake, "--runs", "1", "--only", "ddp, resnet")
         self.assertEqual(result.returncode, 0, result.stderr)
         self.assertRegex(result.stdout, r"resnet-20, 32 x 32 +images/s +50.0 +60.0 +1.20x +>= 1.1x  met")
-        self.assertRegex(result.stdout, r"resnet-18, 64 x 64 +peak MB a rank +400 +160 +0.40x +<= 0.7x  met")
+        self.assertRegex(result.stdout, r"resnet-18, 64 x 64 +peak MB per rank +400 +160 +0.40x +<= 0.7x  met")
         self.assertNotIn("first step", result.stdout)
 
     def test_other_peers(self):
         for name, memory in (("ddp, llama", "400"), ("jax, default", "200")):  # JAX has both devices in one process
             result = self.run_bench("--python", self.fake, "--runs", "1", "--only", name)
             self.assertEqual(result.returncode, 0, result.stderr)
-            self.assertRegex(result.stdout, name + rf" +peak MB a rank +{memory} +160")
+            self.assertRegex(result.stdout, name + rf" +peak MB per rank +{memory} +160")
 
     def test_errors_are_one_line(self):
         for arguments, message in ((["--weft", self.path / "none"], "none: build it"), (["--shared", "/none"], "with --shared"),

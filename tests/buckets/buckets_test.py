@@ -1,5 +1,5 @@
 #!/usr/bin/env -S python3 -B
-"""Trainings that save to S3, and read from it: a real server on loopback, behind a proxy that fails every third request, is slow, or dies."""
+"""Trainings that save to and read from S3: a real server on loopback, behind a proxy that fails every third request, is slow, or dies."""
 import argparse
 import io
 import itertools
@@ -68,8 +68,8 @@ class Tests:
         self.said = done.stdout + done.stderr
         return json.loads((self.folder / "summary.json").read_text()) if status == 0 else None
 
-    def goes_on_to_the_same_bits(self, folder):
-        """Saved on 2 ranks, killed, gone on with on others."""
+    def resumes_to_the_same_bits(self, folder):
+        """Saves on 2 ranks, then resumes on 4 with another layout."""
         save = ["--set", f"save.folder={folder}", "--set", "save.every=4 steps"]
         self.train(["-n", "2", "--set", "run.steps=4", *save])
         summary = self.train(["-n", "4", "--set", "layout.shard_level=parameters", *save])
@@ -82,22 +82,22 @@ class Tests:
 
     # --- tests ------------------------------------------------------------------------------------------------------------
 
-    def test_saves_and_goes_on(self):
-        self.goes_on_to_the_same_bits("s3://bucket/plain")
+    def test_saves_and_resumes(self):
+        self.resumes_to_the_same_bits("s3://bucket/plain")
         assert all(key.startswith("plain/step-") for key in self.s3.keys("plain/") if not key.endswith("/")), self.s3.keys("plain/")
         assert self.s3.uploads() == 0
 
     def test_every_third_request_fails(self):
         self.proxy = Proxy(self.s3.port, fails=3)
-        self.goes_on_to_the_same_bits("s3://bucket/third")
+        self.resumes_to_the_same_bits("s3://bucket/third")
         assert self.proxy.failed > 10, self.proxy.failed
 
     def test_slow(self):
         self.proxy = Proxy(self.s3.port, delay_s=0.03)
-        self.goes_on_to_the_same_bits("s3://bucket/slow")
+        self.resumes_to_the_same_bits("s3://bucket/slow")
 
-    def test_large_ones_go_up_in_parts(self):
-        """60 MB and more, in parts; what a killed upload left is no checkpoint."""
+    def test_large_files_are_uploaded_in_parts(self):
+        """Uploads more than 60 MB, in parts."""
         big = ["--set", "model.width=512", "--set", "model.layers=2", "--set", "run.steps=2",
                "--set", "run.evaluate_every=0", "--set", "save.folder=s3://bucket/big"]
         self.train(["-n", "2", *big])
@@ -133,10 +133,10 @@ class Tests:
         process.send_signal(signal.SIGKILL)
         process.wait()
         self.train(["--set", "run.steps=2000000", "--set", "run.evaluate_every=0", "--set", "run.seed=2", *save], status=1)
-        assert "it is of another run" in self.said, self.said  # the dead one holds nothing
+        assert "it belongs to another run" in self.said, self.said  # a dead run holds no lock
 
     def test_locks_of_other_machines(self):
-        """One that lives is respected; its object is neither overwritten nor removed, not even by a run that held the folder before."""
+        """A live lock is respected: its object is neither overwritten nor removed, even by a run that held the folder before."""
         save = ["--set", "save.folder=s3://bucket/claims", "--set", "save.every=2 steps", "--set", "save.keep=2"]
         other, alive = "/bucket/claims/.weft.lock-0000000000000000", threading.Event()
 
@@ -168,7 +168,7 @@ class Tests:
             alive.clear()
             thread = threading.Thread(target=beat)
             thread.start()
-            for key in own():  # as if it had stood still, and been taken for dead
+            for key in own():  # as if it had been suspended, and taken for dead
                 self.s3.request("DELETE", f"/bucket/{key}")
             error = process.communicate(timeout=60)[1]
             assert process.returncode == 1 and "another run saves its checkpoints there: process 7 on elsewhere" in error, (process.returncode, error)
@@ -183,13 +183,13 @@ class Tests:
         names = sorted(p.name for p in (self.folder / "local").glob("step-*"))
         remote = sorted({key.split("/")[1] for key in self.s3.keys("copy/step-")})
         assert names == ["step-00000004", "step-00000006"], names
-        assert "step-00000006" in remote and len(remote) <= 2, remote  # where copies are slow, newer ones go before older
+        assert "step-00000006" in remote and len(remote) <= 2, remote  # if copies are slow, newer ones go before older
         shutil.rmtree(self.folder / "local")  # the machine is gone
         summary = self.train(save)
         assert summary["resumed_from"] == 6 and summary["weights_sha256"] == self.sha, summary
 
     def test_web_dataset(self):
-        """Shards in a bucket are the same data as on disk, also where requests fail."""
+        """Shards in a bucket give the same data as on disk, even when requests fail."""
         for part, count in (("train", 3), ("val", 1)):
             for shard in range(count):
                 name = f"{part}-{shard:02}.tar"
@@ -213,11 +213,11 @@ class Tests:
             shas.append(json.loads((self.folder / "summary.json").read_text())["weights_sha256"])
             self.proxy = Proxy(self.s3.port, fails=8)
         assert len(set(shas)) == 1, shas
-        none = self.run([*words[:-4], "--set", "data.path=s3://bucket/shards/x*.tar", *words[-2:]]).stderr
-        assert none.count("s3://bucket/shards/x*.tar: no files (.tar) there") == 1, none
+        missing = self.run([*words[:-4], "--set", "data.path=s3://bucket/shards/x*.tar", *words[-2:]]).stderr
+        assert missing.count("s3://bucket/shards/x*.tar: no files (.tar) there") == 1, missing
 
     def test_parquet_and_json_lines(self):
-        """Rows in a bucket are the same data as on disk, also where requests fail, and are asked for a group at a time."""
+        """Rows in a bucket give the same data as on disk, even when requests fail, and are requested one group at a time."""
         subprocess.run([self.parquet_sample, str(self.folder)], check=True)
         rows = "".join(json.dumps({"text": f"row {i} says {i * i}"}) + "\n" for i in range(500))
         (self.folder / "rows.jsonl").write_text(rows)
@@ -242,11 +242,11 @@ class Tests:
                 if place != "." and fails == 0:
                     assert self.proxy.requests < 150, (kind, self.proxy.requests)
             assert len(set(shas)) == 1, (kind, shas)
-        none = self.run(["train", "rows.toml", "--set", "data.path=s3://bucket/rows/x*.jsonl"]).stderr
-        assert none.count("s3://bucket/rows/x*.jsonl: no files (.jsonl) there") == 1, none
+        missing = self.run(["train", "rows.toml", "--set", "data.path=s3://bucket/rows/x*.jsonl"]).stderr
+        assert missing.count("s3://bucket/rows/x*.jsonl: no files (.jsonl) there") == 1, missing
 
-    def test_says_what_is_wrong(self):
-        for name, said in {"s3://none/x": "no checkpoint is there", "s4://a/b": "of no store that is known", "s3://bucket/x?a=b": "without '?'"}.items():
+    def test_errors_name_the_cause(self):
+        for name, said in {"s3://none/x": "no checkpoint found", "s4://a/b": "unknown store", "s3://bucket/x?a=b": "not contain '?'"}.items():
             done = self.run(["checkpoint", "list", name])
             assert done.returncode == 1 and said in done.stderr and len(done.stderr.splitlines()) == 1, done
 
@@ -255,7 +255,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--weft", required=True)
     parser.add_argument("--parquet-sample", required=True, help="the program that writes Parquet files")
-    parser.add_argument("--test", help="this one alone")
+    parser.add_argument("--test", help="run only this test")
     options = parser.parse_args()
     tests, failed = Tests(options.weft, options.parquet_sample), 0
     names = [name for name in dir(Tests) if name.startswith("test_") and options.test in (None, name)]
@@ -266,7 +266,7 @@ def main():
             try:
                 getattr(tests, name)()
                 print(f"  {name}: passed ({time.monotonic() - began:.1f} s)", flush=True)
-            except Exception as error:  # noqa: BLE001: each is told, the others go on
+            except Exception as error:  # noqa: BLE001: each failure is reported, the others still run
                 failed += 1
                 print(f"  {name}: FAILED: {type(error).__name__}: {str(error)[:1500]}", flush=True)
     finally:

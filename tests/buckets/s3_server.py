@@ -1,4 +1,4 @@
-"""moto's S3 server on a loopback port, and a proxy before it that is as bad as a test asks for."""
+"""moto's S3 server on a loopback port, and a proxy in front of it that fails as a test asks."""
 import http.client
 import http.server
 import socket
@@ -34,7 +34,7 @@ class S3:
 
     def request(self, method, path, body=None):
         connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=10)
-        # Of any signature; without one moto deletes nothing.
+        # Any signature works; without one moto deletes nothing.
         signed = "AWS4-HMAC-SHA256 Credential=a/20260101/us-east-1/s3/aws4_request, SignedHeaders=host, Signature=0"
         connection.request(method, path, body, {"Authorization": signed})
         answer = connection.getresponse()
@@ -45,7 +45,7 @@ class S3:
         return sorted(part.split("</Key>")[0] for part in text.split("<Key>")[1:])
 
     def uploads(self):
-        """Multipart uploads that nobody ended."""
+        """Number of unfinished multipart uploads."""
         return self.request("GET", "/bucket?uploads")[1].decode().count("<Upload>")
 
     def stop(self):
@@ -54,7 +54,7 @@ class S3:
 
 
 class Proxy(socketserver.ThreadingMixIn, http.server.HTTPServer):
-    """Hands requests on: every `fails`-th is answered with 500 or cut off, each waits `delay_s`; `dead` answers none."""
+    """Forwards requests: every `fails`-th is answered with 500 or cut off, each waits `delay_s`; if `dead`, no request is answered."""
     daemon_threads = True
 
     def __init__(self, port, fails=0, delay_s=0.0):
@@ -88,7 +88,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
             pass
         return data
 
-    def hand_on(self):
+    def forward(self):
         server = self.server
         with server.lock:
             server.requests += 1
@@ -117,10 +117,10 @@ class Handler(http.server.BaseHTTPRequestHandler):
         for key, value in answer.getheaders():
             if key.lower() not in ("transfer-encoding", "content-length", "connection"):
                 self.send_header(key, value)
-        # Of a HEAD it is the length of what a GET would answer.
+        # For a HEAD, the length of the answer to a GET.
         self.send_header("Content-Length", answer.getheader("Content-Length") or str(len(data)))
         self.end_headers()
         if self.command != "HEAD":
             self.wfile.write(data)
 
-    do_GET = do_PUT = do_POST = do_DELETE = do_HEAD = hand_on
+    do_GET = do_PUT = do_POST = do_DELETE = do_HEAD = forward

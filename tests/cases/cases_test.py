@@ -1,5 +1,5 @@
 #!/usr/bin/env -S python3 -B
-"""Inputs and programs that people brought, in the shared folder beside the repository: what weft makes of each, and what is right.
+"""Reported inputs and programs, from the shared folder next to the repository: checks weft's result for each.
 
 usage: cases_test.py WEFT CASES_PROGRAM CASES_FOLDER   (the program is built from library_cases.cpp of that folder)
 """
@@ -29,12 +29,12 @@ class Case(unittest.TestCase):
         return done.returncode
 
     def library(self, words, ranks=1):
-        """What a case of the program prints, and its status."""
+        """Runs a case of the program; returns its status, and keeps its output in `said`."""
         launch = [] if ranks == 1 else [WEFT, "run", "-n", ranks, "--"]
         return self.run_command([*launch, PROGRAM, *words.split()])
 
     def train(self, recipe, *changes, command="train"):
-        """Trains by a recipe of the folder, whose files have to be there already."""
+        """Trains a recipe of the cases; its files must be in the test's folder already."""
         if not (self.folder / recipe).exists():
             shutil.copy(CASES / "recipes" / recipe, self.folder)
         sets = [word for change in changes for word in ("--set", change)]
@@ -44,14 +44,14 @@ class Case(unittest.TestCase):
         return [float(number) for number in re.findall(pattern, self.said)]
 
     def refused(self, status, *words):
-        """In one line that has these words."""
+        """Checks for a failure whose output matches these patterns."""
         self.assertNotEqual(status, 0, self.said)
         for word in words:
             self.assertRegex(self.said, word)
 
 
 class Library(Case):
-    """library_cases.cpp, by name."""
+    """Cases of library_cases.cpp, by name."""
 
     def test_buffers_of_whole_numbers_are_saved(self):
         for ranks in (1, 2):
@@ -100,7 +100,7 @@ class Library(Case):
         self.assertEqual(self.library("ownrandom recompute=1"), 0, self.said)
         self.assertEqual(self.numbers(r"sum of w's gradient (-?[\d.]+)"), plain)
         masked = self.numbers(r"masked sum (-?[\d.]+)")
-        self.assertLess(min(abs(sum - plain[0]) for sum in masked), 1e-5, self.said)  # added in another order
+        self.assertLess(min(abs(sum - plain[0]) for sum in masked), 1e-5, self.said)  # summed in another order
 
     def test_random_numbers_of_the_caller(self):
         self.assertEqual(self.library("rng"), 0, self.said)
@@ -164,7 +164,7 @@ class Weights(Case):
 
 class Data(Case):
     def images(self, *names):
-        """A folder of two classes for training and evaluation, of four images each, these among them."""
+        """A folder of two classes for training and evaluation, four images each, plus `names` in train/a."""
         for part in ("train", "val"):
             for kind in ("a", "b"):
                 folder = self.folder / "folders" / part / kind
@@ -185,7 +185,7 @@ class Data(Case):
                 shutil.copy(CASES / "recipes" / recipe, self.folder)
                 sets = [word for change in (where, *ranks) for word in ("--set", change)]
                 status = self.run_command([WEFT, "train", recipe, "-n", "2" if ranks else "1", *sets])
-                self.refused(status, "one value a channel", r"batch\.micro")
+                self.refused(status, "one value per channel", r"batch\.micro")
                 self.assertNotIn("step 1/", self.said)
 
     def test_images(self):
@@ -196,7 +196,7 @@ class Data(Case):
             shutil.copy(CASES / "images" / name, self.folder / "folders" / "train" / "a")
         self.refused(self.check("bn.toml", ok), r"damaged: 2", "15_webp_named.jpg: .*WebP", "19_trunc_half.jpg")
 
-    def test_an_image_cut_short_is_damaged_whatever_the_crop(self):
+    def test_a_truncated_image_is_damaged_with_any_crop(self):
         where = self.images()
         whole = (CASES / "images" / "30.JPEG").read_bytes()
         cut = self.folder / "folders" / "train" / "a" / "0.jpg"
@@ -211,7 +211,7 @@ class Data(Case):
                 paths = [f"data.{key}={CASES / 'tars' / name}.tar" for key in ("path", "evaluation_path")]
                 self.assertEqual(self.check("wds.toml", *paths), 0, self.said)
                 self.assertIn(f"training: {images} images", self.said)
-        self.assertRegex(self.said, r"passed over, as it is no data: 8")
+        self.assertRegex(self.said, r"skipped, not data: 8")
         self.refused(self.check("wds.toml", f"data.path={CASES / 'tars' / 'webp.tar'}"), r"webp\.tar", r"\.webp")
 
     def test_tokens(self):
@@ -220,7 +220,7 @@ class Data(Case):
             with self.subTest(name=name):
                 self.assertEqual(self.check("tok.toml", f"data.path={tokens / name}"), 0, self.said)
                 self.assertIn(f"{count} tokens, the largest id 50256", self.said)
-        self.refused(self.check("tok.toml", f"data.path={tokens / 'nano_owt'}"), "'train.bin' and 'val.bin'")
+        self.refused(self.check("tok.toml", f"data.path={tokens / 'nano_owt'}"), "'train.bin' for training and 'val.bin' for evaluation")
 
     def test_rows_of_json(self):
         recipe = (CASES / "recipes" / "tok.toml").read_text().replace('"tokens", tokenizer = "uint16"', '"jsonl"')
@@ -234,11 +234,11 @@ class Data(Case):
 
 
 class Unfreezing(Case):
-    def test_what_is_unfrozen_late_moves_as_in_a_fresh_run(self):
+    def test_late_unfrozen_parameters_move_as_in_a_fresh_run(self):
         self.assertEqual(self.train("frz.toml"), 0, self.said)
         shutil.copy(CASES / "recipes" / "unfrz.toml", self.folder)
         self.assertEqual(self.run_command([WEFT, "train", "unfrz.toml", "--resume-anyway", "--set", "run.steps=1010"]), 0, self.said)
-        for step, most in ((1001, 1.01e-3), (1010, 10.1e-3)):  # of a rate of 1e-3; with an age of 1000 steps 2.5e-3 and 39.6e-3
+        for step, most in ((1001, 1.01e-3), (1010, 10.1e-3)):  # at a rate of 1e-3; with an age of 1000 steps: 2.5e-3 and 39.6e-3
             self.run_command([WEFT, "checkpoint", "diff", f"runs/ufz/step-{step:08}", "runs/ufz/step-00001000"])
             moves = self.numbers(r"model/hidden\S+: .* differ, by at most ([\d.e-]+)")
             self.assertEqual(len(moves), 2, self.said)

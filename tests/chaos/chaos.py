@@ -1,9 +1,9 @@
 #!/usr/bin/env -S python3 -B
-"""Trainings that are hurt: each run starts `weft train` in some layout, does it one harm at a random moment, and checks how it ends:
-status, the last line and the rank it names, time, processes and files left behind, and that what ran to its end has the bits
-of the run that nobody hurt. A run is told whole by its seed: --seed S --runs 1 repeats it.
+"""Trainings under random faults: each run starts `weft train` in some layout, injects one fault at a random moment, and checks the
+outcome: status, the last line and the rank it names, time, leftover processes and files, and that a run that completes has the bits
+of an undisturbed run. The seed determines a run: --seed S --runs 1 repeats it.
 
-Needs root for the full disk (a small tmpfs in a mount namespace of its own).
+Needs root for the full disk (a small tmpfs in its own mount namespace).
 """
 import argparse
 import json
@@ -20,25 +20,25 @@ import time
 
 from training import DEADLINE_S, LONG, SHORT, TIMEOUT_S, Run, Wrong
 
-slack_s = 5.0  # what may come on top of a deadline; --slack
+slack_s = 5.0  # allowed on top of a deadline; --slack
 
 
-# --- what must come of a run --------------------------------------------------------------------------------------------
+# --- expected outcomes --------------------------------------------------------------------------------------------------
 
 def expect(condition, text, ended):
     if not condition:
-        raise Wrong(f"{text}\n    status {ended.status} {ended.after_s:.1f} s after the harm, said: {ended.err.strip()[-400:]!r}")
+        raise Wrong(f"{text}\n    status {ended.status} {ended.after_s:.1f} s after the fault, said: {ended.err.strip()[-400:]!r}")
 
 
 def expect_one_line(ended):
-    expect(len(ended.err.splitlines()) == 1 and ended.err.startswith("weft: "), "one line on standard error is due", ended)
+    expect(len(ended.err.splitlines()) == 1 and ended.err.startswith("weft: "), "expected one line on standard error", ended)
 
 
 def expect_culprit(ended, rank):
     """`weft: rank R: ...` names R itself; `weft: rank Q: ...` must name R and nobody else as the cause."""
     named = [int(number) for number in re.findall(r"\brank (\d+)", ended.last_line())]
     others = set(named[1:]) - {named[0]} if named else set()
-    expect(named and (others == {rank} or (not others and named[0] == rank)), f"rank {rank} is to be named", ended)
+    expect(named and (others == {rank} or (not others and named[0] == rank)), f"expected rank {rank} to be named", ended)
 
 
 _weights = {}
@@ -46,43 +46,43 @@ _weights_lock = threading.Lock()
 
 
 def undisturbed_weights(run):
-    """sha256 of the weights that this recipe trains to; one for all layouts, as its slots are reproducible."""
+    """sha256 of this recipe's trained weights; the same for all layouts, as its slots are reproducible."""
     with _weights_lock:
         if not _weights:
             words = [run.weft, "train", "r.toml", "--set", f"run.steps={SHORT}", "--summary", "alone.json"]
             done = subprocess.run(words, cwd=run.folder, capture_output=True, text=True, timeout=DEADLINE_S)
             if done.returncode != 0:
-                raise Wrong(f"the run that nobody hurts fails: {done.stderr}")
+                raise Wrong(f"the undisturbed run fails: {done.stderr}")
             _weights["sha256"] = json.loads((run.folder / "alone.json").read_text())["weights_sha256"]
             (run.folder / "alone.json").unlink()
         return _weights["sha256"]
 
 
 def expect_trained(run, ended):
-    expect(ended.status == 0, "the training should have ended well", ended)
+    expect(ended.status == 0, "expected the training to succeed", ended)
     summary = json.loads((run.folder / "s.json").read_text())
-    expect(summary["weights_sha256"] == undisturbed_weights(run), "other weights than those of the run nobody hurt", ended)
+    expect(summary["weights_sha256"] == undisturbed_weights(run), "weights differ from the undisturbed run's", ended)
 
 
 def check_saved(path):
-    """A safetensors file is whole or not there."""
+    """Checks that a safetensors file is complete or absent."""
     if not path.exists():
         return
     data = path.read_bytes()
     header = json.loads(data[8:8 + int.from_bytes(data[:8], "little")])
     ends = [entry["data_offsets"][1] for name, entry in header.items() if name != "__metadata__"]
     if len(data) != 8 + int.from_bytes(data[:8], "little") + max(ends):
-        raise Wrong("half a file of weights")
+        raise Wrong("incomplete weights file")
 
 
-# --- harms ----------------------------------------------------------------------------------------------------------------
+# --- faults ---------------------------------------------------------------------------------------------------------------
 
 def any_moment(run, longest=5.0):
-    time.sleep(run.random.uniform(0.0, 1.0) ** 2 * longest)  # more of them early, where ranks meet
+    time.sleep(run.random.uniform(0.0, 1.0) ** 2 * longest)  # more often early, while ranks join
 
 
 def expect_loss_of(ended, rank, status, within_s):
-    expect(ended.status == status, f"status {status} is due", ended)
+    expect(ended.status == status, f"expected status {status}", ended)
     expect(ended.after_s < within_s, "too late", ended)
     expect_one_line(ended)
     expect_culprit(ended, rank)
@@ -97,7 +97,7 @@ def signal_rank(run, harm, status, within_s):
         run.hurt(pid, harm)
     ended = run.end()
     if run.ranks == 1:
-        expect(ended.status == 128 + harm, "the signal's status is due", ended)
+        expect(ended.status == 128 + harm, "expected the signal's status", ended)
     else:
         expect_loss_of(ended, number, status, within_s)
     run.check_left()
@@ -117,7 +117,7 @@ def stop_rank(run):
 
 
 def pause_rank(run):
-    """Shorter than the deadline: nothing comes of it."""
+    """Pauses a rank for less than the deadline, which has no effect."""
     number = run.random.randrange(run.ranks)
     run.start(run.command(SHORT, ["--summary", "s.json"]))
     pid = run.rank(number) if run.ranks > 1 else run.launcher.pid
@@ -133,7 +133,7 @@ def pause_rank(run):
 
 
 def stop_launcher(run):
-    """Ranks that do not need it train on; those that wait for it say so."""
+    """Pauses the launcher: ranks that do not need it continue, those that wait for it say so."""
     run.start(run.command(SHORT, ["--summary", "s.json"]))
     any_moment(run, 2.0)
     run.hurt(run.launcher.pid, signal.SIGSTOP)
@@ -144,9 +144,9 @@ def stop_launcher(run):
     if ended.status == 0 or run.ranks == 1 or stopped_s < TIMEOUT_S / 2:
         expect_trained(run, ended)
     else:
-        expect(ended.status == 1, "status 1 is due", ended)
+        expect(ended.status == 1, "expected status 1", ended)
         expect_one_line(ended)
-        expect("the launcher" in ended.last_line(), "the launcher is to be named", ended)
+        expect("the launcher" in ended.last_line(), "expected the launcher to be named", ended)
     run.check_left({"s.json"})
     return f"for {stopped_s:.1f} s"
 
@@ -156,10 +156,10 @@ def signal_launcher(run, harm):
     any_moment(run)
     run.hurt(run.launcher.pid, harm)
     ended = run.end()
-    expect(ended.status == 128 + harm, f"status {128 + harm} is due", ended)
+    expect(ended.status == 128 + harm, f"expected status {128 + harm}", ended)
     expect(ended.after_s < slack_s, "too late", ended)
     if harm != signal.SIGKILL and run.ranks > 1:
-        expect(len(ended.err.splitlines()) <= 1, "one line at most is due", ended)
+        expect(len(ended.err.splitlines()) <= 1, "expected at most one line", ended)
     run.check_left()
 
 
@@ -176,7 +176,7 @@ def interrupt_launcher(run):
 
 
 def end_while_saving(run):
-    """A short run that saves, killed at any moment of it: weights are whole or not there, and nothing else is left."""
+    """Kills a short run that saves at a random moment: its weights are complete or absent, and nothing else is left."""
     run.start(run.command(3, ["--save", "w.safetensors"]))
     harm = run.random.choice([signal.SIGKILL, signal.SIGTERM])
     number = run.random.choice([None] + list(range(run.ranks)))
@@ -185,7 +185,7 @@ def end_while_saving(run):
     if pid:
         run.hurt(pid, harm)
     ended = run.end()
-    expect(ended.status in (0, 128 + harm), "0 or the signal's status is due", ended)
+    expect(ended.status in (0, 128 + harm), "expected 0 or the signal's status", ended)
     check_saved(run.folder / "w.safetensors")
     if ended.status == 0:
         expect((run.folder / "w.safetensors").exists(), "the weights are missing", ended)
@@ -206,13 +206,13 @@ def close_descriptors(run):
 def fill_output(run):
     run.start(run.command(SHORT), streams={"stdout": open("/dev/full", "wb")})
     ended = run.end()
-    expect(ended.status == 1, "output that was not written is an error", ended)
+    expect(ended.status == 1, "expected an error for output that was not written", ended)
     expect_one_line(ended)
     run.check_left()
 
 
 def keeps_old_file(run, ended, path, old):
-    expect(ended.status == 1, "status 1 is due", ended)
+    expect(ended.status == 1, "expected status 1", ended)
     expect_one_line(ended)
     if path.read_bytes() != old:
         raise Wrong("the file that was there before is gone")
@@ -235,7 +235,7 @@ def limit_files(run):
 
 
 def fill_disk(run):
-    """The folder that weights are saved to, and offloaded to, is a tmpfs that both do not fit."""
+    """Saves and offloads weights to a tmpfs that is too small for both."""
     size = run.random.choice([8, 24, 40])
     inside = 'mount -t tmpfs -o size=%dk weft small && echo old >small/w && "$@"; s=$?; ls -A small; cat small/w; exit $s' % size
     (run.folder / "small").mkdir()
@@ -243,9 +243,9 @@ def fill_disk(run):
         run.keys = run.keys | {"offload_folder": "small"}
     run.start(["unshare", "--mount", "sh", "-c", inside, "sh"] + run.command(SHORT, ["--save", "small/w"]))
     ended = run.end()
-    expect(ended.status == 1, "status 1 is due", ended)
+    expect(ended.status == 1, "expected status 1", ended)
     expect_one_line(ended)
-    expect(ended.out.endswith("\nw\nold\n"), f"not what was there before: {ended.out[-60:]!r}", ended)
+    expect(ended.out.endswith("\nw\nold\n"), f"expected the earlier content: {ended.out[-60:]!r}", ended)
     run.check_left({"small"})
     return f"{size} KiB"
 
@@ -255,7 +255,7 @@ def with_failpoint(run, **how):
 
 
 def fail_disk(run):
-    """A read or a write of any file of the run fails: it is trained all the same, or one line tells."""
+    """Fails a read or a write of any of the run's files: it trains all the same, or reports the error in one line."""
     old = b"weights of an earlier run"
     (run.folder / "w.safetensors").write_bytes(old)
     how = {"AT": run.random.randrange(1, 60), "WITH": "EIO", "CALLS": run.random.choice(["reads", "changes", "all"])}
@@ -267,9 +267,9 @@ def fail_disk(run):
         expect_trained(run, ended)
         check_saved(run.folder / "w.safetensors")
     else:
-        expect(ended.status == 1, "status 1 is due", ended)
+        expect(ended.status == 1, "expected status 1", ended)
         expect_one_line(ended)
-        expect("nput/output error" in ended.err, "the disk's error is to be told", ended)
+        expect("nput/output error" in ended.err, "expected the disk's error to be reported", ended)
         if (run.folder / "w.safetensors").read_bytes() != old:
             check_saved(run.folder / "w.safetensors")
     run.check_left({"s.json", "w.safetensors"})
@@ -298,7 +298,7 @@ def one_run(weft, failpoint, seed, only):
     began = time.monotonic()
     try:
         detail = harm(run)
-        print(f"{text}{', ' + detail if detail else ''}: ended as it should ({time.monotonic() - began:.1f} s)", flush=True)
+        print(f"{text}{', ' + detail if detail else ''}: ended as expected ({time.monotonic() - began:.1f} s)", flush=True)
         return True
     except Wrong as wrong:
         print(f"{text}: WRONG: {wrong}", flush=True)
@@ -314,14 +314,14 @@ def main():
                         help="the library that fails system calls")
     parser.add_argument("--runs", type=int, default=12)
     parser.add_argument("--seed", type=int, default=random.SystemRandom().randrange(1_000_000),
-                        help="of the first run; the next ones count up")
-    parser.add_argument("--jobs", type=int, default=1, help="runs at a time")
-    parser.add_argument("--only", action="append", help="harms by name: " + ", ".join(sorted({h.__name__ for h in HARMS})))
+                        help="seed of the first run; the next runs count up")
+    parser.add_argument("--jobs", type=int, default=1, help="runs at once")
+    parser.add_argument("--only", action="append", help="faults by name: " + ", ".join(sorted({h.__name__ for h in HARMS})))
     parser.add_argument("--slack", type=float, default=slack_s, metavar="SECONDS",
-                        help="what an end may take beside its deadline: more on busy machines (default: %(default)s)")
+                        help="extra time for an end beyond its deadline; raise it on busy machines (default: %(default)s)")
     options = parser.parse_args()
     globals()["slack_s"] = options.slack
-    signal.signal(signal.SIGINT, signal.SIG_DFL)  # ignored where a script started this with &, and in all that it starts then
+    signal.signal(signal.SIGINT, signal.SIG_DFL)  # a script that starts this with & leaves SIGINT ignored, here and in all children
     seeds = iter(range(options.seed, options.seed + options.runs))
     lock, results = threading.Lock(), []
 

@@ -1,16 +1,16 @@
-// Preloaded into a rank: ends it, or fails a call, at the n-th system call on something below a folder. So every instant of a
-// save or a load can be tried, one after another.
+// Preloaded into a rank: kills it, or fails a call, at the n-th system call on a path below a folder, so every instant of a
+// save or a load can be tested in turn.
 //
-//   WEFT_FAIL_BELOW=FOLDER   calls on files in it count
-//   WEFT_FAIL_CALLS=reads    those that read count: left out: those that change something; "all": both
-//   WEFT_FAIL_AT=N           the N-th of them, from 1
-//   WEFT_FAIL_RANK=R         in rank R alone
-//   WEFT_FAIL_WITH=ENOSPC    fails it with that error (ENOSPC, EIO, ESTALE); left out: the process is killed before the call
-//   WEFT_FAIL_TIMES=N        fails so many; left out: all that follow
-//   WEFT_FAIL_DELAY=MS       each of them takes as long
+//   WEFT_FAIL_BELOW=FOLDER   counts calls on files below it
+//   WEFT_FAIL_CALLS=reads    counts reading calls; default: changing calls; "all": both
+//   WEFT_FAIL_AT=N           acts on the N-th call, from 1
+//   WEFT_FAIL_RANK=R         acts only in rank R
+//   WEFT_FAIL_WITH=ENOSPC    fails the call with that error (ENOSPC, EIO, ESTALE); default: kills the process before it
+//   WEFT_FAIL_TIMES=N        fails N calls; default: all that follow
+//   WEFT_FAIL_DELAY=MS       delays each call
 //   WEFT_FAIL_LOCKS=ENOSYS   fails every flock() there with that error (ENOSYS, ENOLCK, EIO)
-//   WEFT_FAIL_CLOCK=S        the system's clock jumps by up to S seconds, either way, at each look
-//   WEFT_FAIL_COUNT=FILE     writes how many there were to FILE, at the end
+//   WEFT_FAIL_CLOCK=S        the system clock jumps by up to S seconds, either way, at each reading
+//   WEFT_FAIL_COUNT=FILE     writes the number of calls to FILE with the rank appended, at exit
 #include <dirent.h>
 #include <dlfcn.h>
 #include <errno.h>
@@ -67,7 +67,7 @@ int error_of(const char* name) {
 
 enum class Kind { change, read };
 
-/// Whether the call is to fail; does not come back where it is to kill.
+/// Returns whether the call must fail; does not return if it must kill.
 bool counts(Kind kind) {
   static const char* calls_of = getenv("WEFT_FAIL_CALLS");
   const bool is_all = calls_of != nullptr && strcmp(calls_of, "all") == 0;

@@ -1,5 +1,5 @@
 #!/usr/bin/env -S python3 -B
-"""Faults of disks, locks and second places, put in by hand one at a time: what `weft train` says, how it ends, and what it leaves."""
+"""Faults of disks, locks and second places, injected one at a time: what `weft train` says, how it ends, and what it leaves."""
 import argparse
 import fcntl
 import hashlib
@@ -57,7 +57,7 @@ class Faults(unittest.TestCase):
         return self.started[-1]
 
     def said(self, stream="out"):
-        """By the run that was started last."""
+        """Output of the run that was started last."""
         return (self.folder / stream).read_text()
 
     def ends(self, run, status, said=""):
@@ -79,12 +79,12 @@ class Faults(unittest.TestCase):
         return json.loads((self.folder / "summary.json").read_text())
 
     def digests(self):
-        """Of all that was saved."""
+        """Digests of everything saved."""
         return {str(path): hashlib.sha256(path.read_bytes()).hexdigest() for path in sorted(self.folder.glob("runs/step-*/*"))}
 
-    # --- reads that a device fails ------------------------------------------------------------------------------------------
+    # --- failing reads ------------------------------------------------------------------------------------------------------
 
-    def test_a_read_that_fails_once_is_tried_again(self):
+    def test_a_read_that_fails_once_is_retried(self):
         self.train()
         for call in (1, 3, 6, 9, 12):
             with self.subTest(call=call):
@@ -94,7 +94,7 @@ class Faults(unittest.TestCase):
                 shutil.rmtree(self.folder / "runs")
                 (self.folder / "before").rename(self.folder / "runs")
 
-    def test_a_read_that_goes_on_failing_ends_the_run_with_everything_as_it_was(self):
+    def test_a_read_that_keeps_failing_ends_the_run_and_changes_nothing(self):
         self.train("-n", "2")
         saved = self.digests()
         for how in ({"AT": "4"}, {"AT": "8"}, {"AT": "1", "RANK": "1"}):
@@ -102,31 +102,31 @@ class Faults(unittest.TestCase):
                 done = self.train("-n", "2", "--set", "run.steps=6", status=1,
                                   environment=self.failing(CALLS="reads", WITH="EIO", **({"RANK": "0"} | how)))
                 self.assertIn("Input/output error", done.stderr)
-                self.assertNotIn("passed over", done.stdout + done.stderr)
+                self.assertNotIn("skipped: ", done.stdout + done.stderr)
                 self.assertEqual(self.digests(), saved)
 
-    def test_a_named_checkpoint_that_is_damaged_is_told_as_such(self):
+    def test_a_damaged_named_checkpoint_is_reported(self):
         self.train()
-        for file, said in (("index.json", "is not the index that complete.json tells of"), ("data-00000.bin", "damaged in tensor")):
+        for file, said in (("index.json", "its SHA-256 is not the one in complete.json"), ("data-00000.bin", "damaged in tensor")):
             path = self.folder / "runs/step-00000004" / file
             good = path.read_bytes()
             path.write_bytes(good[:100] + bytes([good[100] ^ 1]) + good[101:])
             done = self.train("--resume", "runs/step-00000004", "--set", "run.steps=6", status=1)
-            self.assertRegex(done.stderr, f"runs/step-00000004/{file}: .*{said}.*; it is the one to go on from: name another")
+            self.assertRegex(done.stderr, f"runs/step-00000004/{file}: .*{said}.*; it was chosen to resume from: name another")
             path.write_bytes(good)
         self.train("--resume", "runs/step-00000004", "--set", "run.steps=6")
         self.assertEqual(self.summary()["resumed_from"], 4)
 
-    def test_older_checkpoints_are_not_looked_at(self):
+    def test_older_checkpoints_are_not_read(self):
         self.train("--set", "save.every=1 steps", "--set", "save.keep=0")
         for step in (1, 2, 3):
             (self.folder / f"runs/step-{step:08}/index.json").write_text("damaged")
-        self.assertNotIn("passed over", self.train("--set", "run.steps=5").stdout)
+        self.assertNotIn("skipped: ", self.train("--set", "run.steps=5").stdout)
         self.assertEqual(self.summary()["resumed_from"], 4)
 
     # --- locks --------------------------------------------------------------------------------------------------------------
 
-    def test_where_there_is_no_flock_a_second_run_is_refused_as_well(self):
+    def test_without_flock_a_second_run_is_refused_too(self):
         for error in ("ENOSYS", "ENOLCK"):
             with self.subTest(error=error):
                 without = self.failing(LOCKS=error)
@@ -136,12 +136,12 @@ class Faults(unittest.TestCase):
                 self.assertIn(f"runs: another run saves its checkpoints there: process {first.pid} on ", done.stderr)
                 first.send_signal(signal.SIGKILL)
                 first.wait()
-                self.train("--set", "run.steps=100000000", "--set", "run.seed=2", status=1, environment=without)  # the dead one holds nothing
+                self.train("--set", "run.steps=100000000", "--set", "run.seed=2", status=1, environment=without)  # a dead run holds no lock
                 shutil.rmtree(self.folder / "runs")
 
-    def test_a_lock_of_a_host_that_died_is_waited_for(self):
+    def test_a_dead_hosts_lock_is_waited_for(self):
         (self.folder / "runs").mkdir()
-        with open(self.folder / "runs/.weft.lock", "w") as lock:  # as a file server has it until its lease is over
+        with open(self.folder / "runs/.weft.lock", "w") as lock:  # as a file server keeps it until its lease expires
             fcntl.flock(lock, fcntl.LOCK_EX)
             lock.write("process 7 on elsewhere\nanother\n7 1\nholds 00000000000000000001\n")
             lock.flush()
@@ -152,7 +152,7 @@ class Faults(unittest.TestCase):
             self.assertIsNone(run.poll())
         self.ends(run, 0)
 
-    def test_a_lock_of_a_host_that_lives_is_not(self):
+    def test_a_live_hosts_lock_is_not_waited_for(self):
         (self.folder / "runs").mkdir()
         with open(self.folder / "runs/.weft.lock", "w") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)
@@ -167,12 +167,12 @@ class Faults(unittest.TestCase):
 
     UPLOAD = ("--set", "save.upload=copy", "--set", "save.every=1 steps", "--set", "run.steps=8")
 
-    def test_a_second_place_that_fails_ends_nothing_and_is_told(self):
+    def test_a_failing_second_place_is_reported_and_ends_nothing(self):
         for ranks in ("1", "2"):
             with self.subTest(ranks=ranks):
                 done = self.train("-n", ranks, "--restarts", "3", *self.UPLOAD, status=5,
                                   environment=self.failing("copy", AT="20", WITH="EIO"))
-                self.assertEqual(done.stdout.count("training goes on, and each save tries again"), 1, done.stdout)
+                self.assertEqual(done.stdout.count("training continues, and each save retries"), 1, done.stdout)
                 self.assertRegex(done.stdout, r"trained and saved, but the newest checkpoint is not in save.upload \(copy\): copy/.*"
                                               "Input/output error.*; the same command copies it")
                 self.assertTrue(self.has(8) and not self.has(8, "copy"))
@@ -181,9 +181,9 @@ class Faults(unittest.TestCase):
                 shutil.rmtree(self.folder / "runs")
                 shutil.rmtree(self.folder / "copy")
 
-    def test_a_second_place_that_comes_back_is_told_too(self):
+    def test_a_recovered_second_place_is_reported(self):
         done = self.train(*self.UPLOAD, "--set", "run.steps=300", environment=self.failing("copy", AT="20", TIMES="3", WITH="EIO"))
-        self.assertEqual(done.stdout.count("training goes on, and each save tries again"), 1, done.stdout)
+        self.assertEqual(done.stdout.count("training continues, and each save retries"), 1, done.stdout)
         self.assertEqual(done.stdout.count("save.upload: copied to copy again"), 1, done.stdout)
         self.assertTrue(self.has(300, "copy"))
 
@@ -195,14 +195,14 @@ class Faults(unittest.TestCase):
         self.ends(run, 5, "the newest checkpoint is not in save.upload")
         self.assertTrue(self.has(2000))
 
-    def test_a_second_place_that_is_slow_holds_nothing_up(self):
+    def test_a_slow_second_place_delays_nothing(self):
         self.train("-n", "2", *self.UPLOAD, "--set", "run.timeout_s=2", environment=self.failing("copy", CALLS="all", DELAY="150"))
         self.assertTrue(self.has(8, "copy"))
 
-    def test_a_second_place_that_is_not_there_is_refused_where_a_run_begins(self):
+    def test_a_missing_second_place_is_refused_at_the_start(self):
         (self.folder / "copy").write_text("a file")
         self.assertIn("copy", self.train(*self.UPLOAD, status=1).stderr)
-        self.train()  # without it
+        self.train()  # without save.upload
         self.train(*self.UPLOAD, status=5)
 
 

@@ -1,12 +1,12 @@
 #!/usr/bin/env -S python3 -B
-"""A training that is hurt again and again, and started again each time, often in another layout: it must end with the weights of
-the one that nobody hurt. Harms: a rank, all ranks or the launcher killed at a random moment; a rank killed at one of the system
-calls of its saves; SIGTERM, also where whoever started it had blocked it; a disk that is full from some write on; reads and writes
-that fail, once or for good; bits that flip in the newest checkpoint; no file locks, and a second run; a clock that jumps; a folder
-that vanishes; a second place that is slow or fails. A run is told whole by its seed.
+"""A training under repeated faults, restarted each time, often in another layout, must end with an undisturbed run's weights.
+Faults: a rank, all ranks or the launcher killed at a random moment; a rank killed at one of the system calls of its saves; SIGTERM,
+also when the parent had blocked it; a disk that is full from some write on; reads and writes that fail, once or permanently; bits
+that flip in the newest checkpoint; no file locks, and a second run; a clock that jumps; a folder that vanishes; a second place that
+is slow or fails. The seed determines a run.
 
-After each harm: the status and the line that are due, no process and nothing in /dev/shm left; the next start goes on from the
-newest checkpoint that is whole. At the end: the weights, and no half file.
+After each fault: the expected status and line, no process and nothing in /dev/shm left; the next start resumes from the newest
+complete checkpoint. At the end: the weights, and no partial file.
 """
 import argparse
 import collections
@@ -24,7 +24,7 @@ import time
 from training import LAYOUTS, Wrong, proc
 
 STEPS = 40
-DEADLINE_S = 60.0  # of a run, on a machine that has nothing else to do
+DEADLINE_S = 60.0  # per run, on an otherwise idle machine
 RECIPE = """
 model = { name = "gpt", layers = 4, heads = 2, width = 32, context = 32, dropout = 0.1 }
 data = { name = "text", path = "text" }
@@ -73,7 +73,7 @@ class Survivor:
             raise Wrong(f"no end within {self.deadline_s:.0f} s ({self.what})")
         return self.process.returncode
 
-    def tell(self):
+    def report(self):
         return f"{self.what}: status {self.process.returncode}, said {self.text(self.err).strip()[-500:]!r}"
 
     def alive(self):
@@ -86,17 +86,17 @@ class Survivor:
         while (self.alive() or self.left_shared()) and time.monotonic() < end:
             time.sleep(0.02)
         if self.alive() or self.left_shared():
-            raise Wrong(f"left processes {self.alive()} and /dev/shm/{self.left_shared()} ({self.tell()})")
+            raise Wrong(f"left processes {self.alive()} and /dev/shm/{self.left_shared()} ({self.report()})")
 
     def left_shared(self):
         return [name for name in set(os.listdir("/dev/shm")) - self.shared_memory if "weft" in name]
 
     def complete(self):
-        """Steps of the checkpoints that are whole."""
+        """Steps of the complete checkpoints."""
         return sorted(int(f.parent.name[5:]) for f in self.folder.glob("runs/step-*/complete.json"))
 
     def running(self, steps):
-        """Waits until that many steps are done, or the end."""
+        """Waits until that many steps are saved, or the run ends."""
         end = time.monotonic() + 30
         while time.monotonic() < end and self.process.poll() is None:
             newest = self.complete()
@@ -105,14 +105,14 @@ class Survivor:
             time.sleep(0.005)
 
     def children(self):
-        """Of the launcher: its ranks and its guardian."""
+        """Children of the launcher: its ranks and its guardian."""
         found = proc(self.process.pid, f"task/{self.process.pid}/children").split()
         return [int(child) for child in found if b"RANK" in proc(int(child), "environ")]
 
-    # --- harms ------------------------------------------------------------------------------------------------------------
+    # --- faults -----------------------------------------------------------------------------------------------------------
 
     def at_random(self):
-        """Somewhere in the run: while it starts, or once it has saved again."""
+        """Waits for a random moment of the run: while it starts, or after another save."""
         newest = (self.complete() or [0])[-1]
         if self.random.random() < 0.2:
             time.sleep(self.random.random() * 0.5)
@@ -145,13 +145,13 @@ class Survivor:
         self.start(environment=self.failing({"WEFT_FAIL_AT": str(self.random.randrange(1, 60)), "WEFT_FAIL_WITH": "ENOSPC",
                                              "WEFT_FAIL_RANK": str(self.random.randrange(2))}))
         if self.end() not in (0, -signal.SIGKILL) and "No space left" not in self.text(self.err):
-            raise Wrong(f"a full disk is not told ({self.tell()})")
+            raise Wrong(f"a full disk is not reported ({self.report()})")
 
     def failing(self, more, below="runs"):
         return {"LD_PRELOAD": self.failpoint, "WEFT_FAIL_BELOW": str(self.folder / below)} | more
 
     def io_error(self):
-        """A read or a write fails: tried again, or the end of the run with everything as it was."""
+        """Fails a read or a write: it is retried, or the run ends and changes nothing."""
         before = (self.complete() or [0])[-1]
         how = {"WEFT_FAIL_AT": str(self.random.randrange(1, 120)), "WEFT_FAIL_WITH": self.random.choice(["EIO", "ESTALE"]),
                "WEFT_FAIL_CALLS": self.random.choice(["all", "reads", "changes"]), "WEFT_FAIL_RANK": str(self.random.randrange(2))}
@@ -160,14 +160,14 @@ class Survivor:
         self.start(environment=self.failing(how))
         status = self.end()
         if status not in (0, -signal.SIGKILL) and "Input/output error" not in self.text(self.err) and "Stale file handle" not in self.text(self.err):
-            raise Wrong(f"a disk that fails is not told ({self.tell()})")
-        if "passed over" in self.text(self.out):
-            raise Wrong(f"an error of the disk is taken for damage ({self.tell()}, {self.text(self.out)[:600]!r})")
+            raise Wrong(f"a failing disk is not reported ({self.report()})")
+        if "skipped: " in self.text(self.out):
+            raise Wrong(f"a disk error is taken for damage ({self.report()}, {self.text(self.out)[:600]!r})")
         if (self.complete() or [0])[-1] < before:
-            raise Wrong(f"step {before} is gone ({self.tell()})")
+            raise Wrong(f"step {before} is gone ({self.report()})")
 
     def no_locks(self):
-        """A second run is refused all the same."""
+        """A second run is refused even without locks."""
         environment = self.failing({"WEFT_FAIL_LOCKS": self.random.choice(["ENOSYS", "ENOLCK"])})
         newest = (self.complete() or [0])[-1]
         self.start(environment=environment)
@@ -175,7 +175,7 @@ class Survivor:
         second = subprocess.run([self.weft, "train", "r.toml"], cwd=self.folder, env=os.environ | environment, stdin=subprocess.DEVNULL,
                                 capture_output=True, text=True, timeout=self.deadline_s)
         if self.process.poll() is None and not (second.returncode == 1 and "another run saves its checkpoints there" in second.stderr):
-            raise Wrong(f"a second run is not refused: status {second.returncode}, {second.stderr!r} ({self.tell()})")
+            raise Wrong(f"a second run is not refused: status {second.returncode}, {second.stderr!r} ({self.report()})")
         self.hurt(self.alive(), signal.SIGKILL)
 
     def jumping_clock(self):
@@ -184,15 +184,15 @@ class Survivor:
         self.hurt(self.alive(), signal.SIGKILL)
 
     def folder_vanishes(self):
-        """The run goes on, or says that it could not save."""
+        """The run continues, or reports that it could not save."""
         self.start()
         self.at_random()
         shutil.rmtree(self.folder / "runs", ignore_errors=True)
         if self.end() not in (0, 1) or (self.process.returncode == 1 and "runs" not in self.text(self.err)):
-            raise Wrong(f"the folder has vanished ({self.tell()})")
+            raise Wrong(f"the folder has vanished ({self.report()})")
 
     def second_place(self):
-        """It ends nothing."""
+        """A faulty second place does not end the run."""
         how = self.random.choice([{"WEFT_FAIL_CALLS": "all", "WEFT_FAIL_DELAY": "100"},
                                   {"WEFT_FAIL_AT": str(self.random.randrange(4, 60)), "WEFT_FAIL_WITH": "EIO"},
                                   {"WEFT_FAIL_AT": str(self.random.randrange(4, 60)), "WEFT_FAIL_WITH": "ENOSPC", "WEFT_FAIL_TIMES": "9"}])
@@ -201,17 +201,17 @@ class Survivor:
             shutil.rmtree(self.folder / "copy", ignore_errors=True)
         self.at_random()
         if self.process.poll() not in (None, 0, 5):
-            raise Wrong(f"a second place ends the run ({self.tell()})")
+            raise Wrong(f"a second place ends the run ({self.report()})")
         self.hurt(self.alive(), signal.SIGKILL)
 
     def blocked_signal(self):
-        """Whoever starts it has blocked signals, as some supervisors do."""
+        """The parent has blocked signals, as some supervisors do."""
         number = self.random.choice([signal.SIGTERM, signal.SIGUSR1])
         self.start(preexec_fn=lambda: signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM, signal.SIGUSR1, signal.SIGINT}))
         self.at_random()
         self.hurt([self.process.pid], number)
         if self.process.returncode not in (0, STOPPED, -number, 128 + number):
-            raise Wrong(f"asked to stop by a signal that was blocked ({self.tell()})")
+            raise Wrong(f"asked to stop by a signal that was blocked ({self.report()})")
 
     def ask_to_stop(self):
         self.start()
@@ -219,22 +219,22 @@ class Survivor:
         self.hurt([self.process.pid], self.random.choice([signal.SIGTERM, signal.SIGUSR1]))
         status = self.process.returncode
         if status not in (0, STOPPED, -signal.SIGTERM, -signal.SIGUSR1, 128 + signal.SIGTERM, 128 + signal.SIGUSR1):
-            raise Wrong(f"asked to stop ({self.tell()})")
+            raise Wrong(f"asked to stop ({self.report()})")
 
     def restarts(self):
-        """By itself, from snapshots in memory."""
+        """Restarts automatically from snapshots in memory."""
         self.start(["--restarts", "3", "--set", "save.memory_every=2"])
         self.at_random()
         ranks = self.children()
         if ranks:
             self.hurt([self.random.choice(ranks)], signal.SIGKILL, waits=False)
             if self.end() not in (0,):
-                raise Wrong(f"it does not start again ({self.tell()})")
+                raise Wrong(f"it does not restart ({self.report()})")
         else:
             self.end()
 
     def flip_bits(self):
-        """In the newest checkpoint: the one before is taken, and that is said."""
+        """Flips a bit of the newest checkpoint: the run reports it and resumes from the one before."""
         newest = self.complete()
         if len(newest) < 2:
             return self.kill_rank()
@@ -249,10 +249,10 @@ class Survivor:
         self.running(newest[-1] + 1)
         self.hurt(self.alive(), signal.SIGKILL)
         out = self.text(self.out)
-        if "going on from" in out and (name + ":" not in out.split("going on from")[0] and name + "/" not in out.split("going on from")[0]):
-            raise Wrong(f"damage in {file.name} of {name} at byte {place} is not told ({self.tell()}, {out[:600]!r})")
-        if "going on from" in out and f"going on from runs/{name}" in out:
-            raise Wrong(f"goes on from a damaged checkpoint ({self.tell()})")
+        if "resuming from" in out and (name + ":" not in out.split("resuming from")[0] and name + "/" not in out.split("resuming from")[0]):
+            raise Wrong(f"damage in {file.name} of {name} at byte {place} is not reported ({self.report()}, {out[:600]!r})")
+        if "resuming from" in out and f"resuming from runs/{name}" in out:
+            raise Wrong(f"resumes from a damaged checkpoint ({self.report()})")
 
     def hurt(self, pids, number, waits=True):
         for pid in pids:
@@ -263,14 +263,14 @@ class Survivor:
         if waits:
             self.end()
 
-    # --- the whole --------------------------------------------------------------------------------------------------------
+    # --- whole run --------------------------------------------------------------------------------------------------------
 
     def finish(self):
-        """To its end, undisturbed: its weights."""
+        """Runs to the end undisturbed; returns the digest of the weights."""
         began = time.monotonic()
         self.start()
         if self.end() != 0:
-            raise Wrong(f"does not go on ({self.tell()})")
+            raise Wrong(f"does not resume ({self.report()})")
         self.seconds.append(time.monotonic() - began)
         for folder in (self.folder / "runs").iterdir():
             if folder.name.startswith(".weft."):
@@ -280,7 +280,7 @@ class Survivor:
                 raise Wrong(f"left {folder.name} with {sorted(names)}")
             checked = subprocess.run([self.weft, "checkpoint", "verify", folder], capture_output=True, text=True)
             if checked.returncode != 0:
-                raise Wrong(f"{folder.name} is not whole: {checked.stderr}")
+                raise Wrong(f"{folder.name} is damaged: {checked.stderr}")
         return json.loads((self.folder / "summary.json").read_text())["weights_sha256"]
 
 
@@ -301,10 +301,10 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--weft", required=True, help="the command")
     parser.add_argument("--failpoint", required=True, help="the library that fails system calls")
-    parser.add_argument("--kills", type=int, default=20, help="harms in all")
-    parser.add_argument("--seed", type=int, default=None, help="left out: another one each time")
-    parser.add_argument("--harm", choices=sorted(set(HARMS)), help="this one alone")
-    parser.add_argument("--deadline", type=float, default=DEADLINE_S, metavar="S", help="more on a busy machine (default: %(default)s)")
+    parser.add_argument("--kills", type=int, default=20, help="number of faults")
+    parser.add_argument("--seed", type=int, default=None, help="default: random")
+    parser.add_argument("--harm", choices=sorted(set(HARMS)), help="only this fault")
+    parser.add_argument("--deadline", type=float, default=DEADLINE_S, metavar="S", help="raise it on a busy machine (default: %(default)s)")
     options = parser.parse_args()
     seed = options.seed if options.seed is not None else random.randrange(1 << 30)
     print(f"seed {seed}", flush=True)
@@ -314,7 +314,7 @@ def main():
         survivor = Survivor(options.weft, options.failpoint, seed + runs, options.deadline)
         runs += 1
         try:
-            # Some 6 of them a run, which is then let go to its end.
+            # About 6 faults per run, which then runs to its end.
             for _ in range(min(6, options.kills - sum(done.values()))):
                 if survivor.complete() and survivor.complete()[-1] >= STEPS - 8:
                     break
@@ -332,7 +332,7 @@ def main():
         shutil.rmtree(survivor.folder)
     for harm, count in sorted(done.items()):
         print(f"  {harm:14} {count:4}")
-    print(f"{sum(done.values())} harms in {runs} runs: each ended with the weights of the one that nobody hurt")
+    print(f"{sum(done.values())} faults in {runs} runs: each ended with the weights of the undisturbed run")
     return 0
 
 

@@ -1,4 +1,4 @@
-"""One training with a mark that all its processes carry, so that none of them can hide, in a folder of its own."""
+"""A training in its own folder, whose processes all carry a mark by which they can be found."""
 import dataclasses
 import os
 import pathlib
@@ -10,7 +10,7 @@ import tempfile
 import time
 
 TIMEOUT_S = 3.0     # run.timeout_s of every run
-DEADLINE_S = 60.0   # after which a run hangs, whatever it does
+DEADLINE_S = 60.0   # a run that takes longer hangs
 SHORT, LONG = 12, 1_000_000
 
 RECIPE = """
@@ -22,7 +22,7 @@ run = { steps = 12, evaluate_every = 5, threads = 1, reproducible_slots = 4, tim
 """
 INPUTS = {"r.toml", "text"}
 
-# Name, ranks, keys of layout.
+# Name, ranks, layout keys.
 LAYOUTS = [
     ("one", 1, {}),
     ("one, offloaded", 1, {"offload_optimizer": "disk", "offload_folder": "."}),
@@ -44,12 +44,12 @@ BACKENDS = ["auto", "gloo"]
 
 
 class Wrong(Exception):
-    """What a run did that it should not have."""
+    """A run's wrong behaviour."""
 
 
 @dataclasses.dataclass
 class Ended:
-    status: int          # as a shell has it: 128 + signal
+    status: int          # as in a shell: 128 + signal
     after_s: float       # since the harm
     out: str
     err: str
@@ -67,7 +67,7 @@ def proc(pid, name):
 
 
 class Run:
-    """One training in a folder of its own. Every process of it carries a mark in its environment."""
+    """A training in its own folder. All its processes carry a mark in their environment."""
 
     def __init__(self, weft, seed):
         self.random = random.Random(seed)
@@ -96,7 +96,7 @@ class Run:
         self.hurt_at = time.monotonic()
 
     def rank(self, number):
-        """Process number of a rank, once it has started; None when the run ends before."""
+        """Process id of a rank, once it has started; None if the run ends first."""
         want = f"RANK={number}".encode()
         end = time.monotonic() + 20
         while time.monotonic() < end and self.launcher.poll() is None:

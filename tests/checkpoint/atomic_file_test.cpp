@@ -20,8 +20,8 @@ using test::expect_input_error;
 using test::read_file;
 using test::TempFolder;
 
-/// Makes every write past `bytes` fail, as a full disk does (EFBIG instead of ENOSPC). Not by ignoring the signal that comes
-/// with it: a program that uses the library has it end the process.
+/// Makes every write past `bytes` fail, like a full disk (EFBIG instead of ENOSPC). The signal is not ignored: in a program
+/// that uses the library it ends the process.
 class SmallDisk {
  public:
   explicit SmallDisk(rlim_t bytes) {
@@ -35,7 +35,7 @@ class SmallDisk {
   rlimit old_{};
 };
 
-/// Runs `body` in another process, which is killed when it calls what it is given.
+/// Runs `body` in another process, which is killed when it calls its argument.
 void killed_in(const std::function<void(const std::function<void()>&)>& body) {
   const pid_t pid = fork();
   if (pid == 0) {
@@ -59,7 +59,7 @@ TEST(AtomicFile, WritesAndReplaces) {
   }
 }
 
-TEST(AtomicFile, TheOldFileStandsUntilCommit) {
+TEST(AtomicFile, TheOldFileStaysUntilCommit) {
   for (const AtomicFile::Kind kind : kKinds) {
     const TempFolder folder;
     const std::string path = folder.write("out", "old");
@@ -92,8 +92,8 @@ TEST(AtomicFile, AKillLeavesTheOldFileAndNothingElse) {
   }
 }
 
-// Where files without a name cannot be made, the next that is written removes what a kill left; but nothing of the living.
-TEST(AtomicFile, LeftOversOfTheDeadAreRemoved) {
+// Where unnamed files cannot be made, the next file written removes what a kill left, but nothing of live processes.
+TEST(AtomicFile, LeftOversOfDeadProcessesAreRemoved) {
   const TempFolder folder;
   killed_in([&](const std::function<void()>& kill) {
     AtomicFile file(folder.file("dead"), AtomicFile::Kind::named);
@@ -104,7 +104,7 @@ TEST(AtomicFile, LeftOversOfTheDeadAreRemoved) {
   const std::string left = folder.names()[0];
   EXPECT_TRUE(left.starts_with(".weft-") && left.ends_with(".partial")) << left;
   const std::string other_host = folder.write(".weft-another-host-1-0.partial", "its own");
-  // ".weft-HOST-PID-NUMBER.partial" of a host whose name goes on where this one's ends
+  // ".weft-HOST-PID-NUMBER.partial" of a host whose name begins with this host's
   const std::string host = left.substr(0, left.rfind('-', left.rfind('-') - 1));
   const std::string longer_host = folder.write(host + "-2-1-0.partial", "its own");
   AtomicFile living(folder.file("living"), AtomicFile::Kind::named);
@@ -145,7 +145,7 @@ TEST(AtomicFile, FollowsLinks) {
   EXPECT_TRUE(std::filesystem::is_symlink(folder.path() / "link"));
 }
 
-TEST(AtomicFile, HasTheModeOfAnyNewFile) {
+TEST(AtomicFile, NewFilesHaveTheUsualMode) {
   const TempFolder folder;
   const std::string atomic = folder.file("a"), plain = folder.write("b", "");
   write_file(atomic, "text");
@@ -156,7 +156,7 @@ TEST(AtomicFile, HasTheModeOfAnyNewFile) {
   EXPECT_EQ(a.st_mode, b.st_mode);
 }
 
-TEST(AtomicFile, HasTheModeOfTheFileThatItReplaces) {
+TEST(AtomicFile, KeepsTheModeOfTheReplacedFile) {
   const TempFolder folder;
   for (const AtomicFile::Kind kind : {AtomicFile::Kind::unnamed_if_possible, AtomicFile::Kind::named}) {
     for (const mode_t mode : {0600, 0664, 0640}) {
@@ -202,8 +202,8 @@ TEST(CheckWritable, LeavesNothingAndChangesNothing) {
   EXPECT_EQ(folder.names(), std::vector<std::string>{"old"});
 }
 
-/// Paths at which nobody, root included, can make a file.
-TEST(CheckWritable, RefusesAsWritingDoes) {
+/// Paths at which nobody, not even root, can make a file.
+TEST(CheckWritable, FailsAsWritingDoes) {
   const TempFolder folder;
   const std::string file = folder.write("file", "text"), missing = folder.file("missing"), loop = folder.file("loop");
   std::filesystem::create_symlink("loop", loop);

@@ -25,7 +25,7 @@ TEST(Digest, KnownAnswers) {
   EXPECT_EQ(weights_sha256({}), "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855") << "SHA-256 of nothing";
 }
 
-TEST(Digest, OrderStridesAndTypeOfStorageDoNotMatter) {
+TEST(Digest, IgnoresOrderStridesAndStorageType) {
   auto tensors = known();
   std::swap(tensors[0], tensors[1]);
   EXPECT_EQ(weights_sha256(tensors), kKnown);
@@ -39,7 +39,7 @@ TEST(Digest, OrderStridesAndTypeOfStorageDoNotMatter) {
   }
 }
 
-TEST(Digest, NamesShapesAndValuesDo) {
+TEST(Digest, DependsOnNamesShapesAndValues) {
   std::set<std::string> seen = {kKnown};
   const auto add = [&](auto change) {
     auto tensors = known();
@@ -56,31 +56,31 @@ TEST(Digest, NamesShapesAndValuesDo) {
   EXPECT_EQ(seen.size(), 8u);
 }
 
-TEST(Digest, RefusesWhatHasNoDigest) {
+TEST(Digest, RejectsInvalidTensors) {
   const at::Tensor t = at::ones({1}, at::kFloat);
   test::expect_input_error([&] { weights_sha256({{"w", t}, {"v", t}, {"w", t}}); }, {"two tensors", "\"w\""});
   test::expect_input_error([&] { weights_sha256({{"w", at::Tensor()}}); }, {"\"w\"", "undefined"});
   test::expect_input_error([&] { weights_sha256({{std::string("a\0b", 3), t}}); }, {"zero byte"});
 }
 
-TEST(WeightsDigest, ATensorAtATimeGivesTheSame) {
+TEST(WeightsDigest, TensorByTensorGivesTheSame) {
   WeightsDigest digest;
   for (const NamedTensor& tensor : known()) digest.add(tensor.name, tensor.tensor);
   EXPECT_EQ(digest.hex(), kKnown);
 }
 
-TEST(WeightsDigest, RefusesNamesOutOfOrder) {
+TEST(WeightsDigest, RejectsNamesOutOfOrder) {
   const at::Tensor t = at::ones({1}, at::kFloat);
   WeightsDigest digest;
   digest.add("h.2", t);
   test::expect_input_error([&] { digest.add("h.2", t); }, {"two tensors", "\"h.2\""});
   test::expect_input_error([&] { digest.add("h.10", t); }, {"\"h.10\"", "after \"h.2\"", "in order"});
   test::expect_input_error([&] { digest.add("z", at::Tensor()); }, {"\"z\"", "undefined"});
-  digest.add("h.3", t);  // what was refused left nothing behind
+  digest.add("h.3", t);  // rejected tensors left nothing behind
   EXPECT_EQ(digest.hex(), weights_sha256({{"h.2", t}, {"h.3", t}}));
 }
 
-TEST(WeightsDigest, AnEmptyNameIsTheFirst) {
+TEST(WeightsDigest, AnEmptyNameComesFirst) {
   const at::Tensor t = at::ones({1}, at::kFloat);
   WeightsDigest digest;
   digest.add("", t);

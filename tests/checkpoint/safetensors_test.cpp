@@ -25,7 +25,7 @@ std::string bytes(const at::Tensor& tensor) {
   return {static_cast<const char*>(values.const_data_ptr()), values.nbytes()};
 }
 
-/// Every bit pattern is a value that must come back, NaNs included.
+/// Any bit pattern is a value that must come back, NaNs included.
 at::Tensor patterned(std::vector<int64_t> shape, at::ScalarType type) {
   at::Tensor out = at::empty(shape, type);
   auto* data = static_cast<uint8_t*>(out.mutable_data_ptr());
@@ -33,7 +33,7 @@ at::Tensor patterned(std::vector<int64_t> shape, at::ScalarType type) {
   return out;
 }
 
-TEST(Safetensors, GivesBackEveryTypeAndShapeBitForBit) {
+TEST(Safetensors, RestoresEveryTypeAndShapeBitForBit) {
   const TempFolder folder;
   const std::string path = folder.file("all.safetensors");
   std::vector<NamedTensor> saved;
@@ -82,7 +82,7 @@ TEST(Safetensors, StridesViewsAndGradientsDoNotMatter) {
   EXPECT_EQ(read_file(folder.file("plain")), read_file(folder.file("viewed")));
 }
 
-TEST(Safetensors, NoTensorsIsAFileToo) {
+TEST(Safetensors, WritesAFileWithoutTensors) {
   const TempFolder folder;
   save_safetensors(folder.file("empty"), {});
   EXPECT_TRUE(load_safetensors(folder.file("empty")).empty());
@@ -138,10 +138,10 @@ TEST(Safetensors, EveryBadFileIsOneClearLine) {
       {"\1\2\3\4\5\6\7", {"7 bytes"}},
       {std::string(8, '\xff'), {"its header has 18446744073709551615 bytes", "the file has 8"}},
       {file_of("{}", "").substr(0, 9), {"its header has 2 bytes", "the file has 9"}},
-      {file_of("{\n", ""), {"no JSON object"}},
-      {file_of("[1]", ""), {"no JSON object"}},
+      {file_of("{\n", ""), {"not a JSON object"}},
+      {file_of("[1]", ""), {"not a JSON object"}},
       {file_of("{}", "x"), {"1 bytes follow"}},
-      {file_of(one("3"), ""), {"\"w\"", "no JSON object"}},
+      {file_of(one("3"), ""), {"\"w\"", "not a JSON object"}},
       {file_of(one(R"({"shape":[1],"data_offsets":[0,4]})"), four), {"\"w\"", "no dtype"}},
       {file_of(one(R"({"dtype":"F8_E5M2","shape":[4],"data_offsets":[0,4]})"), four), {"\"w\"", "F8_E5M2", "does not read"}},
       {file_of(one(R"({"dtype":"F32","data_offsets":[0,4]})"), four), {"\"w\"", "no shape"}},
@@ -160,8 +160,8 @@ TEST(Safetensors, EveryBadFileIsOneClearLine) {
       {file_of(R"({"a":{"dtype":"U8","shape":[3],"data_offsets":[0,3]},"b":{"dtype":"U8","shape":[2],"data_offsets":[2,4]}})",
                four),
        {"gap or overlap", "byte 2"}},
-      {file_of(R"({"__metadata__":{"a":1}})", ""), {"metadata", "\"a\"", "no text"}},
-      {file_of(R"({"__metadata__":[]})", ""), {"metadata", "no JSON object"}},
+      {file_of(R"({"__metadata__":{"a":1}})", ""), {"metadata", "\"a\"", "not a string"}},
+      {file_of(R"({"__metadata__":[]})", ""), {"metadata", "not a JSON object"}},
       {file_of(R"({"line\nbreak":3})", ""), {"line\\nbreak"}},
   };
   for (const Row& row : table) {
@@ -172,12 +172,12 @@ TEST(Safetensors, EveryBadFileIsOneClearLine) {
     expect_input_error([&] { load_safetensors(path); }, pieces);
   }
   const TempFolder folder;
-  expect_input_error([&] { load_safetensors(folder.file("none")); }, {folder.file("none"), "No such file"});
+  expect_input_error([&] { load_safetensors(folder.file("missing")); }, {folder.file("missing"), "No such file"});
   expect_input_error([&] { load_safetensors(folder.path().string()); }, {"not a regular file"});
 }
 
-/// Types that weft lacks beside others: only who asks for them is refused. Metadata may be null.
-TEST(Safetensors, ReadsBesideWhatItDoesNot) {
+/// Types that weft lacks, next to others: only reading them is an error. Metadata may be null.
+TEST(Safetensors, ReadsFilesThatAlsoHaveUnsupportedTypes) {
   const TempFolder folder;
   const std::string path = folder.write(
       "a",
@@ -192,7 +192,7 @@ TEST(Safetensors, ReadsBesideWhatItDoesNot) {
   expect_input_error([&] { file.read("b"); }, {path, "\"b\"", "U16", "does not read"});
 }
 
-TEST(Safetensors, EveryTruncationIsNoticed) {
+TEST(Safetensors, EveryTruncationIsDetected) {
   const TempFolder folder;
   const std::string path = folder.file("x");
   save_safetensors(path, {{"a", at::ones({2}, at::kFloat)}, {"b", at::ones({3}, at::kByte)}}, {{"k", "v"}});

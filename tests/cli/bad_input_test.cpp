@@ -1,4 +1,4 @@
-// Bad input: each gets one line on stderr, a status that is not 0, and leaves no file behind.
+// Bad input: each case prints one line on stderr, returns a nonzero status, and leaves no file behind.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -24,7 +24,7 @@ class BadInput : public testing::Test {
     std::ofstream(recipe_) << kRecipe;
   }
 
-  /// `line` is what stderr must begin with.
+  /// `line` is the expected start of stderr.
   void expect_error(const std::vector<std::string>& arguments, const std::string& line, int status = 1) {
     SCOPED_TRACE(line);
     const CommandResult result = run_weft(arguments);
@@ -53,10 +53,10 @@ TEST_F(BadInput, CommandLine) {
   expect_error({"help"}, "weft: unknown command 'help'; did you mean '--help'? See weft --help", 2);
   expect_error({"resume"}, "weft: unknown command 'resume'. See weft --help", 2);
   expect_error(train({"--lr", "0.1"}),
-               "weft: unknown option '--lr'; the recipe says that: --set optimizer.lr=...; see weft train", 2);
-  expect_error(train({"--batch-size=8"}), "weft: unknown option '--batch-size'; the recipe says that: --set batch.global=...;",
+               "weft: unknown option '--lr'; it is a recipe key: --set optimizer.lr=...; see weft train", 2);
+  expect_error(train({"--batch-size=8"}), "weft: unknown option '--batch-size'; it is a recipe key: --set batch.global=...;",
                2);
-  expect_error(train({"--summary=", "--prefix"}), "weft: --summary: it has no value; leave it out", 2);
+  expect_error(train({"--summary=", "--prefix"}), "weft: --summary: empty value; leave the option out", 2);
   expect_error(train({"--node-rank=-1"}), "weft: --node-rank", 2);
   expect_error(train({"--health-port", "9999", "--health-address", ""}), "weft: --health-address: the address is empty", 2);
   expect_error(train({"--save", "w.pt"}), "weft: --save w.pt: weft writes safetensors");
@@ -66,8 +66,8 @@ TEST_F(BadInput, CommandLine) {
   expect_error(train({"-n", "two"}), "weft: ", 2);
   expect_error({"verify", recipe_, "--steps", "0"}, "weft: --steps: Value 0 not in range", 2);
   expect_error(train({"--unknown"}), "weft: ", 2);
-  expect_error({"run", "-n", "2"}, "weft: run: no program; write it after --");
-  expect_error({"show", recipe_, "--hardware", "h.toml"}, "weft: --hardware gives the times of --svg and --trace");
+  expect_error({"run", "-n", "2"}, "weft: run: no program; give it after --");
+  expect_error({"show", recipe_, "--hardware", "h.toml"}, "weft: --hardware is only for the times in --svg and --trace");
   for (const char* option : {"--host-timeout", "--join-timeout", "--grow-after", "--health-stalled"}) {
     expect_error({"train", recipe_, "-n", "2", option, "nan"}, "weft: " + std::string(option) + ": Value nan is not a number",
                  2);
@@ -78,7 +78,7 @@ TEST_F(BadInput, CommandLine) {
                "weft: step 3 cannot be traced: the run has 2 steps");
 }
 
-TEST_F(BadInput, OptionsThatNothingReads) {
+TEST_F(BadInput, OptionsWithoutEffect) {
   const struct {
     std::vector<std::string> arguments;
     std::string says;
@@ -90,11 +90,11 @@ TEST_F(BadInput, OptionsThatNothingReads) {
       {{"run", "-n", "1", "--remote-weft", "/w", "--", "true"}, "--remote-weft is for --hosts and --host-file"},
       {train({"-n", "2", "--host-timeout", "5"}), "--host-timeout is for several hosts"},
       {train({"--join-timeout", "5"}), "--join-timeout is for several hosts"},
-      {train({"-n", "1", "--nodes", "1", "--node-rank", "7"}), "--node-rank 7 with --nodes 1: they are counted from 0"},
-      {train({"-n", "2", "--grow-after", "5"}), "--grow-after is for fewer ranks than all"},
-      {train({"-n", "1:2", "--restarts", "1", "--grow-after", "5"}), "--grow-after: the run saves before more ranks are tried"},
-      {train({"--prefix"}), "--prefix is for ranks that are started from here"},
-      {train({"--resume-anyway"}), "--resume-anyway: there is nothing to go on from"},
+      {train({"-n", "1", "--nodes", "1", "--node-rank", "7"}), "--node-rank 7 with --nodes 1: node ranks count from 0"},
+      {train({"-n", "2", "--grow-after", "5"}), "--grow-after needs a range of ranks"},
+      {train({"-n", "1:2", "--restarts", "1", "--grow-after", "5"}), "--grow-after: the run must save before it tries more"},
+      {train({"--prefix"}), "--prefix applies to ranks started from here"},
+      {train({"--resume-anyway"}), "--resume-anyway: there is nothing to resume from"},
       {train({"-n", "2", "--health-address", "0.0.0.0"}), "--health-address requires --health-port", 2},
       {{"netcheck", "-n", "2", "--hardware", recipe_}, "--hardware requires --output", 2},
       {{"k8s", recipe_, "--nodes", "1", "-n", "1", "--image", "w", "--storage-class", "fast"},
@@ -105,7 +105,7 @@ TEST_F(BadInput, OptionsThatNothingReads) {
   for (const auto& row : rows) expect_error(row.arguments, "weft: " + row.says, row.status);
   const CommandResult joined = run_weft(train({"--restarts", "2"}), {.environment = {{"RANK", "0"}, {"WORLD_SIZE", "1"}}});
   EXPECT_EQ(joined.status, 1);
-  EXPECT_EQ(joined.err.find("weft: rank 0: --restarts is for ranks that weft starts"), 0u) << joined.err;
+  EXPECT_EQ(joined.err.find("weft: rank 0: --restarts applies to ranks that weft starts"), 0u) << joined.err;
 }
 
 TEST_F(BadInput, Recipe) {
@@ -123,7 +123,7 @@ TEST_F(BadInput, Recipe) {
                "weft: " + r + ": batch.global = 32 does not divide over 3 data-parallel ranks; the nearest that do: 30 or 33");
 }
 
-TEST_F(BadInput, KeysAsDeepAsAFileHasRoom) {
+TEST_F(BadInput, DeeplyNestedKeys) {
   std::string key = "a";
   for (int i = 0; i < 100'000; ++i) key += ".a";
   files_ = 2;
@@ -134,7 +134,7 @@ TEST_F(BadInput, KeysAsDeepAsAFileHasRoom) {
   }
   const std::string dots(1000, '.');
   std::ofstream(deep) << kRecipe << "# " << dots << "\n[layout]\noffload_folder = \"" << dots << "\"\n";
-  EXPECT_EQ(run_weft({"show", deep}).status, 0) << "dots in text are no key's";
+  EXPECT_EQ(run_weft({"show", deep}).status, 0) << "dots in text are not part of a key";
 }
 
 TEST_F(BadInput, RanksAndMesh) {

@@ -1,4 +1,4 @@
-// Runs that save, are stopped or killed and go on, by the command; what is refused; and what `weft checkpoint` tells.
+// Runs that save, are stopped or killed, and resume, through the command; rejected input; output of `weft checkpoint`.
 #include <gtest/gtest.h>
 #include <signal.h>
 #include <unistd.h>
@@ -37,7 +37,7 @@ class Checkpoints : public TrainingTest {
   nlohmann::json summary() const { return nlohmann::json::parse(read_text(folder_ / "summary.json")); }
   std::string weights() const { return summary()["weights_sha256"]; }
 
-  /// Of a run that nobody stops.
+  /// Summary of a run that is not interrupted.
   std::string undisturbed() {
     EXPECT_EQ(run_weft(train({"--summary", (folder_ / "summary.json").string()})).status, 0);
     return weights();
@@ -52,7 +52,7 @@ class Checkpoints : public TrainingTest {
   }
 };
 
-TEST_F(Checkpoints, GoOnAfterSigtermInAnotherLayout) {
+TEST_F(Checkpoints, ResumeAfterSigtermInAnotherLayout) {
   const std::string expected = undisturbed();
   const pid_t pid = start_weft(saving({"-n", "2", "--set", "save.every=2 steps", "--set", "run.steps=100000"}), folder_.path());
   ASSERT_TRUE(wait_until([&] { return has(4); }, 30));
@@ -60,13 +60,13 @@ TEST_F(Checkpoints, GoOnAfterSigtermInAnotherLayout) {
   EXPECT_EQ(wait_for(pid, 30), 75);
   const int64_t stopped = summary()["steps_done"];
   EXPECT_TRUE(summary()["stopped"]);
-  EXPECT_NE(read_text(folder_ / "out").find("stopped, as it was asked to"), std::string::npos);
+  EXPECT_NE(read_text(folder_ / "out").find("stopped as requested"), std::string::npos);
   const CommandResult on = run_weft(saving({"-n", "4", "--set", "layout.pp=2", "--set", "layout.shard_level=gradients", "--set",
                                             "run.steps=" + std::to_string(stopped + 3)}));
   EXPECT_EQ(on.status, 0) << on.err;
   EXPECT_EQ(summary()["resumed_from"], stopped);
   EXPECT_EQ(summary()["saves"], 1);
-  // From the start in as many steps: decay is constant, so that the length of the run changes nothing.
+  // From the start in as many steps: decay is constant, so the length of the run has no effect.
   EXPECT_EQ(run_weft(train({"--set", "run.steps=" + std::to_string(stopped + 3), "--summary", (folder_ / "one.json").string()}))
                 .status,
             0);
@@ -75,7 +75,7 @@ TEST_F(Checkpoints, GoOnAfterSigtermInAnotherLayout) {
 
 constexpr const char* kSays = "weft: Ctrl-C: saving, then ending; a second one ends it at once\n";
 
-/// Also where a parent has blocked all signals, and where the command is no good for going on.
+/// Also if a parent has blocked all signals, and if the same command cannot resume.
 TEST_F(Checkpoints, CtrlCSavesAsSigtermDoes) {
   const Words counts[] = {{}, {"-n", "2", "--resume", "none"}};
   for (const Words& words : counts) {
@@ -92,16 +92,17 @@ TEST_F(Checkpoints, CtrlCSavesAsSigtermDoes) {
     EXPECT_EQ(read_text(folder_ / "err"), kSays);
     EXPECT_TRUE(summary()["stopped"]);
     const std::string says =
-        words.empty() ? "the same command goes on" : "the same command with --resume auto goes on (instead of none)";
-    EXPECT_NE(read_text(folder_ / "out").find("stopped, as it was asked to, and saved: " + says + "\n"), std::string::npos)
+        words.empty() ? "the same command continues" : "the same command with --resume auto (instead of none) continues";
+    EXPECT_NE(read_text(folder_ / "out").find("stopped as requested, and saved: " + says + "\n"), std::string::npos)
         << read_text(folder_ / "out");
-    if (!words.empty()) expect_line(run_weft(saving(all)), "which is not the one to go on from; --resume auto goes on from it");
+    if (!words.empty())
+      expect_line(run_weft(saving(all)), "which is not the one to resume from; --resume auto resumes from it");
     std::filesystem::remove_all(runs());
   }
 }
 
-TEST_F(Checkpoints, ASecondCtrlCEndsAtOnceAndTellsWhatIsLost) {
-  // Steps that take some time, so that the second comes before the first has done its work.
+TEST_F(Checkpoints, ASecondCtrlCEndsAtOnceAndReportsWhatIsLost) {
+  // Slow steps, so that the second signal comes before the first one has taken effect.
   const pid_t pid = start_weft(
       saving({"--set", "batch.global=1024", "--set", "batch.micro=256", "--set", "run.evaluate_every=0"}), folder_.path());
   ASSERT_TRUE(wait_until([&] { return read_text(folder_ / "out").find("step ") != std::string::npos; }, 30));
@@ -114,10 +115,10 @@ TEST_F(Checkpoints, ASecondCtrlCEndsAtOnceAndTellsWhatIsLost) {
   EXPECT_EQ(wait_for(pid, 30), 128 + SIGINT);
   const std::string err = read_text(folder_ / "err");
   EXPECT_TRUE(err.starts_with(std::string(kSays) + "weft: ended by Ctrl-C after step ")) << err;
-  EXPECT_TRUE(err.ends_with("; nothing of it is saved (save.folder and save.every keep checkpoints)\n")) << err;
+  EXPECT_TRUE(err.ends_with("; nothing is saved (save.folder and save.every keep checkpoints)\n")) << err;
 }
 
-TEST_F(Checkpoints, WithoutAFolderCtrlCTellsWhatIsLost) {
+TEST_F(Checkpoints, WithoutAFolderCtrlCReportsWhatIsLost) {
   for (const Words& words : {Words{}, Words{"-n", "2"}}) {
     Words all = train({"--set", "run.steps=100000"});
     all.insert(all.end(), words.begin(), words.end());
@@ -127,12 +128,12 @@ TEST_F(Checkpoints, WithoutAFolderCtrlCTellsWhatIsLost) {
     EXPECT_EQ(wait_for(pid, 30), 128 + SIGINT);
     const std::string err = read_text(folder_ / "err");
     EXPECT_TRUE(err.starts_with("weft: ended by Ctrl-C after step ")) << err;
-    EXPECT_TRUE(err.ends_with("; nothing of it is saved (save.folder and save.every keep checkpoints)\n")) << err;
+    EXPECT_TRUE(err.ends_with("; nothing is saved (save.folder and save.every keep checkpoints)\n")) << err;
   }
 }
 
-/// As when a terminal goes.
-TEST_F(Checkpoints, AreSavedAlsoWhereNobodyReadsTheLog) {
+/// Like a closing terminal.
+TEST_F(Checkpoints, AreSavedEvenIfNobodyReadsTheLog) {
   const pid_t pid = start_weft(saving({"--set", "save.every=2 steps", "--set", "run.steps=100000"}), folder_.path(),
                                {.prepare = [] { redirect("/dev/full", STDOUT_FILENO); }});
   ASSERT_TRUE(wait_until([&] { return has(2); }, 30));
@@ -141,7 +142,7 @@ TEST_F(Checkpoints, AreSavedAlsoWhereNobodyReadsTheLog) {
   EXPECT_TRUE(read_text(folder_ / "err").starts_with("weft: cannot write to standard output: "));
 }
 
-/// A copy of the first checkpoint is under way, and takes longer than anybody waits.
+/// The first checkpoint is still being copied when the deadline passes.
 TEST_F(Checkpoints, ASlowUploadIsNotWaitedFor) {
   const std::string upload = (folder_ / "upload").string();
   const pid_t pid =
@@ -173,8 +174,8 @@ TEST_F(Checkpoints, AreKeptByTheRules) {
 TEST_F(Checkpoints, OfAnotherRunAreRefusedInOneLine) {
   ASSERT_EQ(run_weft(saving({"--set", "run.steps=4"})).status, 0);
   expect_line(run_weft(saving({"-n", "2", "--set", "optimizer.lr=2e-3", "--set", "run.seed=9"})),
-              "it is of another run: optimizer.lr was 0.001, is 0.002; run.seed was 1, is 9");
-  expect_line(run_weft(saving({"--resume", "none"})), "holds a checkpoint after step 4 already");
+              "it belongs to another run: optimizer.lr was 0.001, is 0.002; run.seed was 1, is 9");
+  expect_line(run_weft(saving({"--resume", "none"})), "already holds a checkpoint after step 4");
   expect_line(run_weft(saving({"--resume", (folder_ / "nothing").string()})), "no checkpoint is there");
   const CommandResult anyway = run_weft(saving({"--resume-anyway", "--set", "optimizer.lr=2e-3"}));
   EXPECT_EQ(anyway.status, 0) << anyway.err;
@@ -182,11 +183,11 @@ TEST_F(Checkpoints, OfAnotherRunAreRefusedInOneLine) {
   EXPECT_EQ(summary()["resumed_from"], 4);
 }
 
-/// Of another model nothing is left, and what evaluations of other data came to is not compared.
-TEST_F(Checkpoints, TakenAnywayFitSomewhere) {
+/// Nothing fits a different model, and results on other evaluation data are not compared.
+TEST_F(Checkpoints, ResumedAnywayMustFit) {
   ASSERT_EQ(run_weft(saving({"--set", "run.steps=10"})).status, 0);
   expect_line(run_weft(saving({"--resume-anyway", "--set", "model.width=32"})),
-              "is there in its shape, so it is of another model");
+              "has a match in name and shape, so it belongs to another model");
   const auto best = [&](const Words& more) {
     Words words = saving({"--resume-anyway", "--set", "optimizer.lr=0.5", "--set", "run.steps=15"});
     words.insert(words.end(), more.begin(), more.end());
@@ -194,11 +195,11 @@ TEST_F(Checkpoints, TakenAnywayFitSomewhere) {
     EXPECT_EQ(on.status, 0) << on.err;
     return summary()["best"]["loss"]["step"].get<int64_t>();
   };
-  EXPECT_EQ(best({"--set", "save.on_end=false"}), 10) << "a rate as large makes it no better";
+  EXPECT_EQ(best({"--set", "save.on_end=false"}), 10) << "such a large rate does not improve it";
   EXPECT_EQ(best({"--set", "save.on_end=false", "--set", "data.evaluation=0.3"}), 15);
 }
 
-TEST_F(Checkpoints, ADamagedOneIsPassedOverAndTold) {
+TEST_F(Checkpoints, ADamagedOneIsSkippedAndReported) {
   const std::string expected = undisturbed();
   ASSERT_EQ(run_weft(saving({"-n", "2", "--set", "save.every=4 steps", "--set", "run.steps=12"})).status, 0);
   const auto hurt = [this](const std::string& name) {
@@ -214,29 +215,28 @@ TEST_F(Checkpoints, ADamagedOneIsPassedOverAndTold) {
   const CommandResult on = run_weft(saving({"-n", "1"}));
   EXPECT_EQ(on.status, 0) << on.err;
   EXPECT_NE(on.out.find("step-00000012/data-00001.bin: damaged"), std::string::npos) << on.out;
-  EXPECT_NE(on.out.find("going on from " + runs() + "/step-00000008, after step 8 of 20"), std::string::npos) << on.out;
+  EXPECT_NE(on.out.find("resuming from " + runs() + "/step-00000008, after step 8 of 20"), std::string::npos) << on.out;
   EXPECT_EQ(weights(), expected);
-  // An index that is damaged stands in the way of no later save.
+  // A damaged index does not prevent later saves.
   std::ofstream(folder_.path() / "runs/step-00000020/index.json") << "";
   const CommandResult again = run_weft(saving({"--set", "save.every=4 steps"}));
   EXPECT_EQ(again.status, 0) << again.err;
-  EXPECT_NE(again.out.find("passed over: " + runs() + "/step-00000020/index.json"), std::string::npos) << again.out;
+  EXPECT_NE(again.out.find("skipped: " + runs() + "/step-00000020/index.json"), std::string::npos) << again.out;
   EXPECT_EQ(weights(), expected);
   for (const std::string name : {"step-00000012", "step-00000016", "step-00000020"}) hurt(name + "/data-00000.bin");
-  expect_line(run_weft(saving({"--set", "run.steps=30"})), "no checkpoint is left to go on from");
+  expect_line(run_weft(saving({"--set", "run.steps=30"})), "no checkpoint is left to resume from");
 }
 
-TEST_F(Checkpoints, OneWhoseNameIsNotItsStepIsPassedOver) {
+TEST_F(Checkpoints, OneWhoseNameIsNotItsStepIsSkipped) {
   ASSERT_EQ(run_weft(saving({"--set", "save.every=10 steps"})).status, 0);
   std::filesystem::copy(runs() + "/step-00000010", runs() + "/step-00000090");
   const CommandResult on = run_weft(saving({"--set", "run.steps=21"}));
-  EXPECT_NE(on.out.find("step-00000090: it was saved after step 10, which is not what its name says"), std::string::npos)
-      << on.out;
+  EXPECT_NE(on.out.find("step-00000090: it was saved after step 10, which differs from its name"), std::string::npos) << on.out;
   EXPECT_EQ(summary()["resumed_from"], 20);
 }
 
-/// The last step is done: what is left is an evaluation and a save.
-TEST_F(Checkpoints, ASignalThatComesTooLateIsNoFailure) {
+/// The last step is done; an evaluation and a save remain.
+TEST_F(Checkpoints, ALateSignalIsNoFailure) {
   const pid_t pid = start_weft(
       saving({"-n", "2", "--set", "run.steps=3", "--set", "data.evaluation=0.5", "--set", "save.on_end=true"}), folder_.path());
   ASSERT_TRUE(wait_until([&] { return read_text(folder_ / "out").find("step 3/3") != std::string::npos; }, 30));
@@ -246,7 +246,7 @@ TEST_F(Checkpoints, ASignalThatComesTooLateIsNoFailure) {
   const CommandResult on = run_weft(saving({"--set", "run.steps=3", "--set", "data.evaluation=0.5"}));
   EXPECT_EQ(on.status, 0) << on.err;
   EXPECT_EQ(summary()["resumed_from"], 3);
-  EXPECT_TRUE(summary()["evaluation"].is_object()) << "what was left out is done";
+  EXPECT_TRUE(summary()["evaluation"].is_object()) << "the rest was done on resuming";
 }
 
 TEST_F(Checkpoints, TwoRunsDoNotShareAFolder) {
@@ -257,15 +257,15 @@ TEST_F(Checkpoints, TwoRunsDoNotShareAFolder) {
   EXPECT_EQ(wait_for(pid, 30), 75);
 }
 
-/// Ranks that something else started may each have a recipe, or a working folder, of their own.
-TEST_F(Checkpoints, OfRanksThatSaveToDifferentFoldersAreNotSaved) {
+/// Ranks started by something else may each have a different recipe or working folder.
+TEST_F(Checkpoints, RanksWithDifferentFoldersAreRefused) {
   const struct {
     const char* folders[2];
     const char* said;
   } table[] = {{{"one", "two"}, "save.folder"},
                {{"", "two"}, "save.folder"},
                {{"one", ""}, "save.folder"},
-               {{"runs", "runs"}, "save.folder runs is not the same folder for all ranks"}};
+               {{"runs", "runs"}, "save.folder runs is not the same folder on all ranks"}};
   for (const auto& row : table) {
     const std::string port = free_port();
     const TemporaryFolder places[2];
@@ -282,7 +282,7 @@ TEST_F(Checkpoints, OfRanksThatSaveToDifferentFoldersAreNotSaved) {
   }
 }
 
-TEST_F(Checkpoints, AreToldOfComparedAndExported) {
+TEST_F(Checkpoints, AreListedComparedAndExported) {
   ASSERT_EQ(run_weft(saving({"-n", "2", "--set", "save.every=10 steps"})).status, 0);
   const std::string a = runs() + "/step-00000010", b = runs() + "/step-00000020", file = (folder_ / "w.safetensors").string();
   EXPECT_NE(run_weft({"checkpoint", "show", a}).out.find("model/wte.weight"), std::string::npos);
@@ -292,20 +292,20 @@ TEST_F(Checkpoints, AreToldOfComparedAndExported) {
   EXPECT_NE(diff.out.find("model/wte.weight: "), std::string::npos);
   EXPECT_EQ(run_weft({"checkpoint", "average", a, b, "-o", file}).status, 0);
   EXPECT_EQ(run_weft({"checkpoint", "export", b, file}).status, 0);
-  // Weights that went out come in again: what a run that trains nothing has of them.
+  // Exported weights are loaded again, as the starting point of a run that trains nothing.
   ASSERT_EQ(run_weft(train({"--set", "model.weights=" + file, "--set", "run.steps=1", "--set", "optimizer.lr=1e-30", "--set",
                             "optimizer.weight_decay=0", "--summary", (folder_ / "one.json").string()}))
                 .status,
             0);
   EXPECT_EQ(nlohmann::json::parse(read_text(folder_ / "one.json"))["weights_sha256"], weights());
   expect_line(run_weft({"checkpoint", "show", folder_.path().string()}), "no checkpoint is there");
-  expect_line(run_weft({"checkpoint", "list", a}), "it is a checkpoint");
+  expect_line(run_weft({"checkpoint", "list", a}), "this is a checkpoint");
   std::filesystem::remove(a + "/complete.json");
-  expect_line(run_weft({"checkpoint", "show", a}), "not whole");
+  expect_line(run_weft({"checkpoint", "show", a}), "incomplete");
 }
 
-/// What shapes do not show is compared, and what is to have another shape can be left as it is drawn.
-TEST_F(Checkpoints, GiveWeightsToModelsLikeTheirs) {
+/// Checks settings that shapes do not show; parameters that need another shape can keep their random values.
+TEST_F(Checkpoints, GiveWeightsToMatchingModels) {
   const std::string file = (folder_ / "w.safetensors").string(), step = runs() + "/step-00000001";
   ASSERT_EQ(run_weft(saving({"--set", "run.steps=1", "--save", file})).status, 0);
   const auto start_from = [&](const std::string& weights, Words more) {
@@ -322,10 +322,10 @@ TEST_F(Checkpoints, GiveWeightsToModelsLikeTheirs) {
   const CommandResult result =
       start_from(file, {"--set", "model.vocabulary=300", "--set", "model.weights_skip=wte.*, lm_head.*"});
   EXPECT_EQ(result.status, 0) << result.err;
-  EXPECT_NE((result.out + result.err).find("model.weights_skip left as drawn: 'lm_head.weight', 'wte.weight'"),
+  EXPECT_NE((result.out + result.err).find("left random by model.weights_skip: 'lm_head.weight', 'wte.weight'"),
             std::string::npos)
       << result.out << result.err;
-  expect_line(start_from(file, {"--set", "model.weights_skip=head.*"}), "'head.*' fits no parameter of model 'gpt'");
+  expect_line(start_from(file, {"--set", "model.weights_skip=head.*"}), "'head.*' matches no parameter of model 'gpt'");
 }
 
 TEST_F(Checkpoints, KeepTheAverageOfTheWeights) {
@@ -337,7 +337,7 @@ TEST_F(Checkpoints, KeepTheAverageOfTheWeights) {
   };
   ASSERT_EQ(run_weft(train(with({"--summary", (folder_ / "summary.json").string(), "--save", file}))).status, 0);
   const std::string expected = summary()["average_sha256"];
-  // Stopped and gone on in another layout: the same, and the checkpoint gives what --save gave.
+  // Stopped and resumed in another layout: same result, and the checkpoint exports what --save wrote.
   ASSERT_EQ(run_weft(saving(with({"-n", "2", "--set", "run.steps=7"}))).status, 0);
   ASSERT_EQ(run_weft(saving(with({"-n", "2", "--set", "layout.shard_level=parameters"}))).status, 0);
   EXPECT_EQ(summary()["resumed_from"], 7);
@@ -346,21 +346,21 @@ TEST_F(Checkpoints, KeepTheAverageOfTheWeights) {
   EXPECT_EQ(read_text(exported), read_text(file));
   ASSERT_EQ(run_weft({"checkpoint", "export", runs(), exported}).status, 0);
   EXPECT_NE(read_text(exported), read_text(file));
-  expect_line(run_weft(saving({"--set", "run.steps=21"})), "it is of another run: optimizer.ema was 0.9, is 0;");
+  expect_line(run_weft(saving({"--set", "run.steps=21"})), "it belongs to another run: optimizer.ema was 0.9, is 0;");
 }
 
-TEST_F(Checkpoints, WithoutAnAverageBeginOneAndSaySo) {
+TEST_F(Checkpoints, WithoutAnAverageStartOneAndSaySo) {
   ASSERT_EQ(run_weft(saving({"--set", "run.steps=4"})).status, 0);
   expect_line(run_weft({"checkpoint", "export", runs(), (folder_ / "a.safetensors").string(), "--ema"}),
-              "it has no average of the weights; its run kept none (optimizer.ema)");
+              "it has no average of the weights; its run did not set optimizer.ema");
   expect_line(run_weft(saving({"--set", "optimizer.ema=0.9", "--set", "run.steps=6"})), "optimizer.ema was 0, is 0.9;");
   const CommandResult on = run_weft(saving({"--set", "optimizer.ema=0.9", "--set", "run.steps=6", "--resume-anyway"}));
   EXPECT_EQ(on.status, 0) << on.err;
-  EXPECT_NE((on.out + on.err).find("it has no average of the weights, which begins as they are there"), std::string::npos)
+  EXPECT_NE((on.out + on.err).find("it has no average of the weights; the average starts from its weights"), std::string::npos)
       << on.out << on.err;
 }
 
-/// The rank of a launcher with that number, once it runs.
+/// Process number of that rank of a launcher, once it runs.
 pid_t rank_of(pid_t launcher, int number) {
   const std::string want = "RANK=" + std::to_string(number);
   std::ifstream in("/proc/" + std::to_string(launcher) + "/task/" + std::to_string(launcher) + "/children");
@@ -374,7 +374,7 @@ pid_t rank_of(pid_t launcher, int number) {
   return -1;
 }
 
-TEST_F(Checkpoints, RanksThatDieAreStartedAgainFromMemory) {
+TEST_F(Checkpoints, RanksThatDieRestartFromMemory) {
   const std::string expected = undisturbed();
   Words words = saving({"-n", "2", "--restarts", "5", "--set", "save.memory_every=1", "--set", "save.every=1000 steps"});
   const pid_t pid = start_weft(words, folder_.path());
@@ -392,12 +392,12 @@ TEST_F(Checkpoints, RanksThatDieAreStartedAgainFromMemory) {
   EXPECT_NE(err.find("killed by signal 9"), std::string::npos) << err;
   EXPECT_NE(err.find("; restart 1 of 5"), std::string::npos) << err;
   EXPECT_NE(err.find("weft: after step "), std::string::npos) << err;
-  EXPECT_NE(out.find("going on from the snapshot in memory"), std::string::npos) << out;
+  EXPECT_NE(out.find("resuming from the snapshot in memory"), std::string::npos) << out;
   EXPECT_EQ(killed, 2);
 }
 
-/// The state is in memory alone, and no rank is there, or none that listens yet, when the run is asked to end.
-TEST_F(Checkpoints, ASnapshotIsSavedWhenTheRunIsAskedToEndBetweenTwoStarts) {
+/// The run is asked to stop while the state is only in memory and no rank runs, or none listens yet.
+TEST_F(Checkpoints, ASnapshotIsSavedWhenTheRunIsStoppedBetweenTwoStarts) {
   const std::string expected = undisturbed();
   const pid_t pid = start_weft(saving({"-n", "2", "--restarts", "9", "--set", "save.memory_every=1"}), folder_.path());
   const auto said = [&](const char* name, const char* words) {
@@ -414,24 +414,24 @@ TEST_F(Checkpoints, ASnapshotIsSavedWhenTheRunIsAskedToEndBetweenTwoStarts) {
   kill(pid, SIGTERM);
   EXPECT_EQ(wait_for(pid, 30), 75) << read_text(folder_ / "err");
   EXPECT_TRUE(said("err", "weft: SIGTERM: the state after step ")) << read_text(folder_ / "err");
-  EXPECT_TRUE(said("out", "stopped, as it was asked to, and saved: the same command goes on")) << read_text(folder_ / "out");
+  EXPECT_TRUE(said("out", "stopped as requested, and saved: the same command continues")) << read_text(folder_ / "out");
   EXPECT_GT(summary()["steps_done"], 0);
   EXPECT_EQ(run_weft(saving({})).status, 0);
   EXPECT_GT(summary()["resumed_from"], 0);
   EXPECT_EQ(weights(), expected);
 }
 
-TEST_F(Checkpoints, AFaultThatComesBackEndsTheRun) {
-  // A data set whose file is not there for the ranks: each start fails in the same way.
+TEST_F(Checkpoints, ARecurringFaultEndsTheRun) {
+  // The data file is missing for the ranks, so each start fails in the same way.
   std::filesystem::rename(folder_ / "text", folder_ / "moved");
   const CommandResult result = run_weft(saving({"-n", "2", "--restarts", "9"}));
   EXPECT_EQ(result.status, 1);
-  EXPECT_NE(result.err.find("it has failed 3 times after step 0 without any progress"), std::string::npos) << result.err;
+  EXPECT_NE(result.err.find("it failed 3 times after step 0 without progress"), std::string::npos) << result.err;
 }
 
-TEST_F(Checkpoints, SnapshotsNeedALauncherThatStartsAgain) {
+TEST_F(Checkpoints, SnapshotsNeedALauncherThatRestarts) {
   expect_line(run_weft(saving({"--set", "save.memory_every=5"})), "--restarts");
-  expect_line(run_weft(train({"-n", "1:2"})), "add --restarts");
+  expect_line(run_weft(train({"-n", "1:2"})), "needs --restarts");
 }
 
 }  // namespace

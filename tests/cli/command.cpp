@@ -32,7 +32,7 @@ pid_t start_weft(const std::vector<std::string>& arguments, const std::filesyste
   prctl(PR_SET_CHILD_SUBREAPER, 1);
   const pid_t pid = fork();
   if (pid != 0) return pid;
-  signal(SIGINT, SIG_DFL);  // ignored where a script started these tests with &
+  signal(SIGINT, SIG_DFL);  // ignored if a script started these tests with &
   redirect(folder / "out", STDOUT_FILENO);
   redirect(folder / "err", STDERR_FILENO);
   for (const auto& [name, value] : options.environment) setenv(name.c_str(), value.c_str(), 1);

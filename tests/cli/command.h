@@ -1,4 +1,4 @@
-// Runs the built command and hands back all it said; with a deadline, after which it is killed and the test fails.
+// Runs the built command and returns all its output; at the deadline, kills it and fails the test.
 #pragma once
 
 #include <sys/types.h>
@@ -12,48 +12,47 @@
 namespace weft {
 
 struct CommandResult {
-  int status = -1;  ///< exit status, 128 + signal when killed
+  int status = -1;  ///< exit status, 128 + signal if killed
   std::string out, err;
   double seconds = 0.0;
 };
 
 struct CommandOptions {
   double deadline_s = 60.0;
-  std::map<std::string, std::string> environment = {};  ///< added to this process's
-  /// Called in the new process before the command starts, its output redirected already: to close descriptors, set limits,
-  /// change the working folder.
+  std::map<std::string, std::string> environment = {};  ///< in addition to this process's
+  /// Called in the new process, after its output is redirected and before the command starts: closes descriptors, sets limits
+  /// or changes the working folder.
   std::function<void()> prepare = {};
 };
 
-/// `weft` with these arguments. This process becomes the reaper of orphans: what the command left running shows in
-/// processes_left().
+/// Runs `weft` with these arguments. This process becomes the reaper of orphans: processes_left() shows what the command left
+/// running.
 CommandResult run_weft(const std::vector<std::string>& arguments, const CommandOptions& options = {});
 
-/// The same in the background: its output goes to `folder`/out and `folder`/err.
+/// Does the same in the background, with output in `folder`/out and `folder`/err.
 pid_t start_weft(const std::vector<std::string>& arguments, const std::filesystem::path& folder,
                  const CommandOptions& options = {});
-/// A port of the loopback interface at which nothing listens.
+/// Returns a loopback port on which nothing listens.
 std::string free_port();
-/// start_weft() of one rank of `size` on this host, as a cluster manager does it; they meet at `port`. The folder is also the
-/// one that it works in.
+/// Like start_weft(), for one rank of `size` on this host, as a cluster manager starts it; ranks meet at `port`. The folder is
+/// also the working folder.
 pid_t start_rank(const std::vector<std::string>& arguments, const std::filesystem::path& folder, int rank, int size,
                  const std::string& port);
-/// Exit status as in CommandResult; kills the command at the deadline.
+/// Returns the exit status as in CommandResult; kills the command at the deadline.
 int wait_for(pid_t pid, double deadline_s);
 
-/// Whether any child, or orphan of one, is still alive after a second.
+/// Returns true if a child, or its orphan, is still alive after a second.
 bool processes_left();
 
 std::string read_text(const std::filesystem::path& path);
 
-/// What was printed, with one blank instead of each break before an indented line: where a line breaks depends on the path in
-/// it.
+/// Joins indented continuation lines with one blank: where a line breaks depends on the path in it.
 std::string unwrapped(const std::string& text);
 
-/// For CommandOptions::prepare: what the command writes to `descriptor` goes to that file.
+/// For CommandOptions::prepare: redirects `descriptor` to that file.
 void redirect(const std::filesystem::path& path, int descriptor);
 
-/// A folder of its own that goes with the object.
+/// A temporary folder, removed by the destructor.
 class TemporaryFolder {
  public:
   TemporaryFolder();

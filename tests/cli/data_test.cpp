@@ -9,7 +9,7 @@
 namespace weft::data_test {
 namespace {
 
-TEST(WeftDataCheck, TellsWhatIsThereAndEndsByWhetherATrainingWould) {
+TEST(WeftDataCheck, ReportsTheDataAndItsStatus) {
   const TemporaryFolder folder;
   const std::string text = folder / "text.txt", recipe = folder / "r.toml";
   std::ofstream(text) << "to be or not to be";

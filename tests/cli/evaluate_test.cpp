@@ -1,4 +1,4 @@
-// weft evaluate: the figures that the training told, of checkpoints and weights, on any number of ranks, and what it refuses.
+// weft evaluate: the same results as in training, for checkpoints and weights, on any number of ranks; rejected input.
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
@@ -23,8 +23,8 @@ class WeftEvaluate : public TrainingTest {
 
   std::string path(const std::string& name) const { return (folder_ / name).string(); }
 
-  /// The summary of a training of the recipe on two ranks, which saves its state in `saves` and its average in
-  /// weights.safetensors.
+  /// Trains the recipe on two ranks, which save their state in `saves` and the average in weights.safetensors; returns the
+  /// summary.
   nlohmann::json trained(const std::vector<std::string>& more = {}) const {
     std::vector<std::string> all = train({"-n", "2", "--set", "save.folder=" + path("saves"), "--save",
                                           path("weights.safetensors"), "--summary", path("trained.json")});
@@ -34,7 +34,7 @@ class WeftEvaluate : public TrainingTest {
     return nlohmann::json::parse(read_text(folder_ / "trained.json"));
   }
 
-  /// What `weft evaluate --json` says; null, and a failure, where it fails.
+  /// Output of `weft evaluate --json`; null, and a test failure, if it fails.
   static nlohmann::json evaluated(std::vector<std::string> more) {
     more.insert(more.begin(), "evaluate");
     more.emplace_back("--json");
@@ -44,22 +44,22 @@ class WeftEvaluate : public TrainingTest {
   }
 };
 
-TEST_F(WeftEvaluate, TellsWhatTheTrainingToldOnAnyNumberOfRanks) {
-  const nlohmann::json told = trained();
-  ASSERT_TRUE(told.at("evaluation").at("averaged"));
+TEST_F(WeftEvaluate, MatchesTheTrainingOnAnyNumberOfRanks) {
+  const nlohmann::json reported = trained();
+  ASSERT_TRUE(reported.at("evaluation").at("averaged"));
   for (const char* ranks : {"1", "2", "3"}) {
     const nlohmann::json json = evaluated({path("saves"), "-n", ranks});
-    EXPECT_EQ(json.at("evaluation"), told.at("evaluation")) << ranks;
-    EXPECT_EQ(json.at("other_evaluations"), told.at("other_evaluations")) << ranks;
+    EXPECT_EQ(json.at("evaluation"), reported.at("evaluation")) << ranks;
+    EXPECT_EQ(json.at("other_evaluations"), reported.at("other_evaluations")) << ranks;
     EXPECT_EQ(json.at("steps_done"), 4);
-    EXPECT_EQ(json.at("parameters"), told.at("parameters"));
+    EXPECT_EQ(json.at("parameters"), reported.at("parameters"));
     EXPECT_TRUE(contains(json.at("weights"), "saves/step-00000004"));
     EXPECT_TRUE(json.at("recipe").is_null());
   }
 }
 
 TEST_F(WeftEvaluate, HasTheLinesOfATraining) {
-  const nlohmann::json told = trained({"--set", "run.evaluate=weights"});
+  const nlohmann::json reported = trained({"--set", "run.evaluate=weights"});
   const CommandResult result = run_weft({"evaluate", path("saves/step-00000004"), "-n", "2", "--summary",
                                          path("evaluated.json"), "--set", "run.evaluate=weights"});
   EXPECT_EQ(result.status, 0) << result.err;
@@ -68,37 +68,38 @@ TEST_F(WeftEvaluate, HasTheLinesOfATraining) {
   EXPECT_TRUE(contains(result.out, "evaluation after step 4: loss ")) << result.out;
   EXPECT_TRUE(contains(result.out, "  perplexity ")) << result.out;
   const nlohmann::json summary = nlohmann::json::parse(read_text(folder_ / "evaluated.json"));
-  EXPECT_EQ(summary.at("evaluation"), told.at("evaluation"));
+  EXPECT_EQ(summary.at("evaluation"), reported.at("evaluation"));
   EXPECT_EQ(summary.at("world"), 2);
-  EXPECT_EQ(summary.at("skipped_data"), told.at("skipped_data"));
+  EXPECT_EQ(summary.at("skipped_data"), reported.at("skipped_data"));
 }
 
-TEST_F(WeftEvaluate, OfWeightsTakesARecipe) {
-  const nlohmann::json told = trained();
+TEST_F(WeftEvaluate, WeightsNeedARecipe) {
+  const nlohmann::json reported = trained();
   const std::string data = "data.path=" + path("text");
   const nlohmann::json json = evaluated({path("weights.safetensors"), path("r.toml"), "--set", data});
-  EXPECT_EQ(json.at("evaluation").at("loss"), told.at("evaluation").at("loss")) << "the average was saved";
+  EXPECT_EQ(json.at("evaluation").at("loss"), reported.at("evaluation").at("loss")) << "the average was saved";
   EXPECT_TRUE(json.at("steps_done").is_null());
   EXPECT_EQ(json.at("recipe"), path("r.toml"));
   const CommandResult lines = run_weft({"evaluate", path("weights.safetensors"), path("r.toml"), "--set", data});
   EXPECT_TRUE(contains(lines.out, "\nevaluation: loss ")) << lines.out;
-  // A checkpoint by another recipe, and further sets.
+  // A checkpoint with another recipe and further evaluation sets.
   std::ofstream(folder_ / "other.toml") << kRecipe << "[[evaluation]]\nname = \"again\"\npath = \"" << path("text") << "\"\n";
   const nlohmann::json other = evaluated({path("saves"), path("other.toml"), "--set", data, "--set", "optimizer.name=sgd",
                                           "--set", "optimizer.ema=0", "--set", "run.evaluate=ema"});
-  EXPECT_EQ(other.at("evaluation"), told.at("evaluation")) << "whatever its optimizer is";
+  EXPECT_EQ(other.at("evaluation"), reported.at("evaluation")) << "regardless of its optimizer";
   EXPECT_TRUE(other.at("other_evaluations").contains("again"));
 }
 
 TEST_F(WeftEvaluate, TakesTheRunsLayoutWhereItFits) {
-  const nlohmann::json told = trained({"--set", "layout.tp=2"});
+  const nlohmann::json reported = trained({"--set", "layout.tp=2"});
   const auto loss = [](const nlohmann::json& json) { return json.at("evaluation").at("loss").get<double>(); };
-  EXPECT_EQ(loss(evaluated({path("saves"), "-n", "2"})), loss(told)) << "split as it was";
+  EXPECT_EQ(loss(evaluated({path("saves"), "-n", "2"})), loss(reported)) << "split as it was";
   const CommandResult one = run_weft({"evaluate", path("saves")});
-  EXPECT_TRUE(contains(one.out, "the run's mesh is none of 1 rank: evaluated on replicas")) << one.out << one.err;
-  EXPECT_NEAR(loss(evaluated({path("saves"), "-n", "2", "--set", "layout.tp=1", "--set", "layout.pp=2"})), loss(told), 1e-4);
+  EXPECT_TRUE(contains(one.out, "the run's mesh does not fit 1 rank: evaluated on replicas")) << one.out << one.err;
+  EXPECT_NEAR(loss(evaluated({path("saves"), "-n", "2", "--set", "layout.tp=1", "--set", "layout.pp=2"})), loss(reported),
+              1e-4);
   EXPECT_NEAR(loss(evaluated({path("saves"), "-n", "2", "--set", "layout.tp=1", "--set", "layout.shard_level=parameters"})),
-              loss(told), 1e-4);
+              loss(reported), 1e-4);
   const CommandResult misfit = run_weft({"evaluate", path("saves"), "--set", "layout.pp=2"});
   EXPECT_EQ(misfit.status, 1);
   EXPECT_TRUE(contains(misfit.err, "does not divide the 1 ranks (-n)")) << misfit.err;

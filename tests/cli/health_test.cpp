@@ -1,4 +1,4 @@
-// weft run --health-port: it answers whoever asks, also beside clients that never end their requests, which hold no run up.
+// weft run --health-port: answers requests, even beside clients with unfinished requests, which must not hold up the run.
 #include <gtest/gtest.h>
 #include <netinet/in.h>
 #include <signal.h>
@@ -49,7 +49,7 @@ std::string answer_of(int port, const std::string& path) {
   return answer_to(port, "GET " + path + " HTTP/1.1\r\nHost: h\r\n\r\n");
 }
 
-TEST(Health, ClientsThatNeverEndHoldNothingUp) {
+TEST(Health, UnfinishedRequestsHoldNothingUp) {
   const TemporaryFolder folder;
   const int port = free_loopback_port();
   const std::string until_told = "while [ ! -e " + (folder / "over").string() + " ]; do sleep 0.1; done";
@@ -79,7 +79,7 @@ TEST(Health, ClientsThatNeverEndHoldNothingUp) {
   drops.join();
 }
 
-/// A run of a program that ends once the file is there.
+/// A run of a program that ends once a file appears.
 class HealthOfAProgram : public ::testing::Test {
  protected:
   HealthOfAProgram() {
@@ -97,7 +97,7 @@ class HealthOfAProgram : public ::testing::Test {
   pid_t pid_ = 0;
 };
 
-TEST_F(HealthOfAProgram, WhatIsNotToBeHadIsRefused) {
+TEST_F(HealthOfAProgram, BadRequestsAreRefused) {
   const auto status = [&](const std::string& request) { return answer_to(port_, request).substr(0, 12); };
   EXPECT_EQ(status("GET /livez HTTP/1.0\r\n\r\n"), "HTTP/1.1 200");
   EXPECT_EQ(status("GET /livez?verbose HTTP/1.1\r\nHost: h\r\n\r\n"), "HTTP/1.1 200");
@@ -110,8 +110,8 @@ TEST_F(HealthOfAProgram, WhatIsNotToBeHadIsRefused) {
   EXPECT_TRUE(head.ends_with("\r\n\r\n")) << head;
 }
 
-/// More than are served at a time.
-TEST_F(HealthOfAProgram, ClientsThatSayNothingMakeRoom) {
+/// More than are served at once.
+TEST_F(HealthOfAProgram, SilentClientsMakeRoom) {
   std::vector<FileDescriptor> mute;
   for (int i = 0; i < 200; ++i) mute.push_back(connect_to(port_));
   EXPECT_NE(answer_of(port_, "/livez").find("200 OK"), std::string::npos);
@@ -128,7 +128,7 @@ class HealthOfARank : public TrainingTest {
             "run = { steps = 1000000, evaluate_every = 0 }\n") {}
 };
 
-TEST_F(HealthOfARank, IsToldWhereNoLauncherStartedIt) {
+TEST_F(HealthOfARank, IsServedWithoutALauncher) {
   const int port = free_loopback_port();
   const std::string saves = "save.folder=" + (folder_ / "kept").string();
   const pid_t pid =

@@ -1,5 +1,5 @@
-// Files that a command reads: whatever is not a regular file, or not one of a sensible length, is refused in one line, at once;
-// what is wrong inside one names it; and what text comes out of them is fit for a terminal.
+// Input files: anything but a regular file of a sensible length is rejected at once, in one line; errors inside a file name it;
+// text from it is made safe for a terminal.
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 
@@ -35,7 +35,7 @@ class InputFiles : public TrainingTest {
     return path(name);
   }
 
-  /// What stderr says: one line, printable, in a moment and little memory.
+  /// Returns stderr: one line, printable, in little time and memory.
   std::string error_of(const std::vector<std::string>& arguments, int status = 1) const {
     const CommandResult result = run_weft(arguments, {.deadline_s = 30, .environment = {}});
     EXPECT_EQ(result.status, status) << result.err;
@@ -76,12 +76,12 @@ TEST_F(InputFiles, OnlyRegularOnes) {
   EXPECT_EQ(error_of({"show", folder}), "weft: cannot read the recipe '" + folder + "': it is a folder, not a regular file");
 }
 
-TEST_F(InputFiles, HugeOnesWhereSmallOnesAreDue) {
+TEST_F(InputFiles, HugeOnesAreRefused) {
   std::ofstream(folder_ / "huge") << "#";
   std::filesystem::resize_file(folder_ / "huge", int64_t{8} << 30);
   const std::string huge = path("huge");
   EXPECT_EQ(error_of({"show", huge}), "weft: cannot read the recipe '" + huge +
-                                          "': it is longer than 1.00 MiB, which such a file never is; name another one");
+                                          "': it is longer than 1.00 MiB, too long for such a file; name another one");
   EXPECT_NE(error_of({"simulate", path("r.toml"), "--hardware", huge}).find("it is longer than 8.00 MiB"), std::string::npos);
   EXPECT_NE(error_of(with("show", {"layout.schedule=csv", "layout.schedule_file=" + huge})).find("it is longer than 64.0 MiB"),
             std::string::npos);
@@ -93,7 +93,7 @@ TEST_F(InputFiles, MistakesNameTheFileTheyAreIn) {
     std::vector<std::string> arguments =
         with("show", {"layout.pp="s + ranks, "layout.schedule=csv", "layout.schedule_file=" + csv});
     arguments.insert(arguments.end(), {"-n", ranks});
-    EXPECT_EQ(error_of(arguments).find("weft: " + csv + ": schedule csv, row of rank 1, cell 1: 'X1.0' is no task"), 0u);
+    EXPECT_EQ(error_of(arguments).find("weft: " + csv + ": schedule csv, row of rank 1, cell 1: 'X1.0' is not a task"), 0u);
   }
   std::vector<std::string> arguments = with("show", {"layout.pp=2", "layout.schedule=csv", "layout.schedule_file=" + four});
   arguments.insert(arguments.end(), {"-n", "2"});
@@ -107,32 +107,32 @@ TEST_F(InputFiles, MistakesNameTheFileTheyAreIn) {
   for (const char* ranks : {"1", "2"}) {
     std::vector<std::string> profiled = with("show", {"layout.pp="s + ranks, "layout.profile=" + block});
     profiled.insert(profiled.end(), {"-n", ranks});
-    EXPECT_EQ(error_of(profiled).find("weft: " + block + ": hardware 'h': the model has no block"), 0u);
+    EXPECT_EQ(error_of(profiled).find("weft: " + block + ": hardware 'h': [[block]] gives times of block"), 0u);
   }
   EXPECT_EQ(error_of({"simulate", path("r.toml"), "--hardware", micro})
-                .find("weft: " + micro + ": hardware 'h': its times are of micro-batches of 3 samples"),
+                .find("weft: " + micro + ": hardware 'h': its times are for micro-batches of 3 samples"),
             0u);
   EXPECT_EQ(error_of({"simulate", path("r.toml"), "-n", "2", "--hardware", links})
-                .find("weft: " + links + ": hardware 'h' does not tell inter_host"),
+                .find("weft: " + links + ": hardware 'h' has no inter_host"),
             0u);
 }
 
-TEST_F(InputFiles, BesideDataAreTold) {
+TEST_F(InputFiles, NextToDataAreReported) {
   std::filesystem::create_directories(folder_ / "corpus/.ipynb_checkpoints");
   std::filesystem::copy_file(folder_ / "text", folder_ / "corpus/a.txt");
   write("corpus/logo.png", "\x89PNG\r\n\x1a\n");
   const CommandResult result = run_weft(with("train", {"data.path=" + path("corpus")}), {.deadline_s = 60, .environment = {}});
   EXPECT_EQ(result.status, 0) << result.err;
-  const std::string told = "data: passed over 2 files or folders: " + path("corpus/.ipynb_checkpoints") + " (hidden); " +
-                           path("corpus/logo.png") + " (a PNG image)";
-  EXPECT_NE((result.out + result.err).find(told), std::string::npos) << result.out << result.err;
+  const std::string reported = "data: skipped 2 files or folders: " + path("corpus/.ipynb_checkpoints") + " (hidden); " +
+                               path("corpus/logo.png") + " (a PNG image)";
+  EXPECT_NE((result.out + result.err).find(reported), std::string::npos) << result.out << result.err;
   const std::string pointer = write("pointer.bin", "version https://git-lfs.github.com/spec/v1\noid sha256:12\nsize 9\n");
   EXPECT_EQ(error_of(with("train", {"data.path=" + pointer})),
             "weft: " + pointer +
-                ": it is a pointer of Git LFS, not the file itself, where text is expected; fetch it with `git lfs pull`");
+                ": it is a Git LFS pointer, not the file itself, but text is expected; fetch it with `git lfs pull`");
 }
 
-TEST_F(InputFiles, WhateverIsInThemIsShownAsText) {
+TEST_F(InputFiles, TheirContentIsPrintedSafely) {
   const std::string evil = "\x1b[2J\x1b]0;title\x07 \n\xff\xfe \xc2\x9b";
   EXPECT_NE(error_of({"train", evil}).find("\\x1b[2J"), std::string::npos);
   error_of({evil}, 2);
@@ -153,7 +153,7 @@ TEST_F(InputFiles, WhateverIsInThemIsShownAsText) {
   error_of(with("show", {"layout.schedule=csv", "layout.schedule_file=" + write("evil.csv", "F0.0,\x1b[2J\0\xff\n"s)}));
 }
 
-TEST_F(InputFiles, NamesThatAreShownAsTheyAreReadAreText) {
+TEST_F(InputFiles, NamesArePrintedSafely) {
   const std::string named = path("r\x1b[2J\n.toml");
   std::filesystem::copy(folder_ / "r.toml", named);
   const std::string hardware =
@@ -192,7 +192,7 @@ TEST_F(InputFiles, LongValuesAreShortened) {
   EXPECT_LT(error_of({"train", path("r.toml"), value}, 2).size(), 700u);
 }
 
-TEST_F(InputFiles, DataThatIsCutOffWhileItIsReadIsNamed) {
+TEST_F(InputFiles, DataTruncatedWhileReadIsNamed) {
   const pid_t run = start_weft(train({"-n", "1", "--set", "run.steps=1000000"}), folder_.path());
   for (int i = 0; i < 3000 && read_text(folder_ / "out").find("loss") == std::string::npos; ++i) {
     std::this_thread::sleep_for(std::chrono::milliseconds(10));
@@ -200,7 +200,7 @@ TEST_F(InputFiles, DataThatIsCutOffWhileItIsReadIsNamed) {
   std::filesystem::resize_file(folder_ / "text", 0);
   EXPECT_EQ(wait_for(run, 30.0), 1);
   const std::string error = read_text(folder_ / "err");
-  EXPECT_EQ(error.find("weft: " + path("text") + ": it was cut off while it was in use"), 0u) << error;
+  EXPECT_EQ(error.find("weft: " + path("text") + ": truncated while in use"), 0u) << error;
   EXPECT_EQ(std::count(error.begin(), error.end(), '\n'), 1) << error;
 }
 

@@ -1,4 +1,4 @@
-// weft k8s: what it takes from the recipe and the command line, and what it refuses.
+// weft k8s: what it uses from the recipe and the command line, and what it rejects.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -44,7 +44,7 @@ TEST_F(WeftK8s, TakesSizesFromTheRecipe) {
                            "# data.path is not set", "    run = { steps = 2, threads = 3 }\n"}) {
     EXPECT_TRUE(contains(text, line)) << line << " is not in\n" << text;
   }
-  EXPECT_TRUE(contains(text, "memory: \"3Gi\"  # a bound: 51")) << text;
+  EXPECT_TRUE(contains(text, "memory: \"3Gi\"  # an upper bound: 51")) << text;
   EXPECT_TRUE(contains(manifest({"--nodes", "2", "-n", "2", "--shared-memory", "8Gi"}), "memory: \"10Gi\""));
   const std::string saving =
       manifest({"--nodes", "2", "--gpus", "4", "--storage", "1Gi", "--set", "save.folder=runs/a", "--set",
@@ -74,7 +74,7 @@ TEST_F(WeftK8s, RefusesWhatCannotRun) {
   EXPECT_TRUE(contains(refusal({"--nodes", "2", "-n", "1", "--data", "corpus"}), "--data corpus: write CLAIM:/FOLDER"));
   EXPECT_TRUE(contains(refusal({"--nodes", "2", "-n", "1", "--name", "A"}), "--name A: "));
   EXPECT_TRUE(contains(refusal({"--nodes", "2", "-n", "1", "--set", "run.resume=none"}),
-                       "run.resume = \"none\", with which a pod that starts again would not go on"));
+                       "run.resume = \"none\", a pod that restarts would not resume"));
   EXPECT_TRUE(contains(refusal({"--nodes", "2", "-n", "1", "--namespace", std::string(120'000, 'a')}), "--namespace aaa"));
 }
 

@@ -1,4 +1,4 @@
-// Offloaded runs that end badly: one line that says why, no rank left, no file left.
+// Offloaded runs that fail: one line with the reason, no rank left, no file left.
 #include <gtest/gtest.h>
 #include <signal.h>
 
@@ -67,12 +67,12 @@ TEST_F(WeftOffload, LossThatIsNotFinite) {
   EXPECT_EQ(lines(result.err), 1) << result.err;
 }
 
-TEST_F(WeftOffload, FolderThatIsNotThere) {
+TEST_F(WeftOffload, MissingFolder) {
   std::filesystem::remove(offloaded_);
   const CommandResult result = run_weft(train({}));
   EXPECT_EQ(result.status, 1);
   EXPECT_NE(
-      result.err.find(offloaded_.string() + ": cannot make a scratch file: No such file or directory; name another folder"),
+      result.err.find(offloaded_.string() + ": cannot create a scratch file: No such file or directory; name another folder"),
       std::string::npos)
       << result.err;
   EXPECT_EQ(lines(result.err), 1) << result.err;
@@ -93,7 +93,7 @@ TEST(WeftMemory, AsJsonForAnyNumberOfRanks) {
   }
 }
 
-TEST(WeftMemory, ShowsTheOtherLevelsBeside) {
+TEST(WeftMemory, ShowsTheOtherLevels) {
   const TemporaryFolder folder;
   std::ofstream(folder / "r.toml") << kRecipe;
   const std::string none = "layout.offload_parameters=none";

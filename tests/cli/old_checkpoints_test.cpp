@@ -1,6 +1,5 @@
-// The promise that a checkpoint of each released version is gone on from (docs/checkpoints.md): tests/checkpoint/versions has
-// one of each, with the recipe and the text that it was made of, and the loss that the version which saved it had three steps
-// later.
+// Checkpoints of each released version can be resumed, as promised (docs/checkpoints.md). tests/checkpoint/versions has one per
+// version, with its recipe, its text, and the loss of that version three steps later.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -16,7 +15,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-TEST(OldCheckpoints, EachVersionsIsGoneOnFrom) {
+TEST(OldCheckpoints, EachVersionResumes) {
   int versions = 0;
   for (const fs::directory_entry& version : fs::directory_iterator(fs::path(WEFT_SOURCE) / "tests/checkpoint/versions")) {
     SCOPED_TRACE(version.path().filename());

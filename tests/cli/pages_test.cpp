@@ -1,5 +1,5 @@
-// What is made of the commands' tables: completion in a shell, manual pages, and help that fits a terminal; and the recipes and
-// hardware files that come with weft, by their names.
+// Output made from the command tables: shell completion, manual pages, help that fits a terminal; also shipped recipes and
+// hardware files, by name.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -21,10 +21,10 @@ TEST(WeftCompletion, OffersCommandsOptionsRecipesAndTheirKeys) {
       {"weft train gpt --resume-a", "--resume-anyway"},
       {"weft train gpt --set run.see", "run.seed="},
       {"weft simulate gpt --hardware h100", "h100_node"},
-      {"weft train gpt --summary g", ""},  // a file's name, which bash completes by itself
+      {"weft train gpt --summary g", ""},  // a file name, which bash completes
       {"weft run -n 2 -- ./program --re", ""},
       {"weft k8s gpt --gp", "--gpus"},
-      {"weft ag", ""},  // not for people
+      {"weft ag", ""},  // an internal command
   };
   std::string script = "source <(" WEFT_COMMAND " completion bash)\n", expected;
   for (const auto& [words, offered] : cases) {
@@ -43,18 +43,17 @@ TEST(WeftMan, WritesAPageForEachCommand) {
   const CommandResult result = run_weft({"man", (folder / "pages").string()});
   EXPECT_EQ(result.status, 0) << result.err;
   const std::string all = read_text(folder / "pages" / "weft.1"), train = read_text(folder / "pages" / "weft-train.1");
-  EXPECT_NE(all.find("\n.TP\n.B train\nTrain the model that a recipe names\n"), std::string::npos) << all;
+  EXPECT_NE(all.find("\n.TP\n.B train\nTrain the model of a recipe\n"), std::string::npos) << all;
   EXPECT_EQ(all.find("\n.B agent\n"), std::string::npos) << all;
-  for (const char* part :
-       {".TH WEFT\\-TRAIN 1 ", ".SH NAME\nweft\\-train \\- Train the model that a recipe names\n.SH SYNOPSIS\n",
-        "\n.B \\-n, \\-\\-ranks TEXT\n", ".SS Several hosts\n", "\n(the variable WEFT_NODES stands for it)\n",
-        "\n  weft train recipes/fashion_mnist.toml \\-n 2\n"}) {
+  for (const char* part : {".TH WEFT\\-TRAIN 1 ", ".SH NAME\nweft\\-train \\- Train the model of a recipe\n.SH SYNOPSIS\n",
+                           "\n.B \\-n, \\-\\-ranks TEXT\n", ".SS Several hosts\n", "\n(environment variable: WEFT_NODES)\n",
+                           "\n  weft train recipes/fashion_mnist.toml \\-n 2\n"}) {
     EXPECT_NE(train.find(part), std::string::npos) << part << train;
   }
   EXPECT_NE(read_text(folder / "pages" / "weft-checkpoint-list.1").find("\n.BR weft\\-checkpoint (1)\n"), std::string::npos);
 }
 
-/// All that people are told of, "checkpoint list" among them, by their manual pages.
+/// Names of all documented commands, such as "checkpoint list", from their manual pages.
 std::vector<std::string> commands() {
   const TemporaryFolder folder;
   EXPECT_EQ(run_weft({"man", folder.path().string()}).status, 0);
@@ -67,7 +66,7 @@ std::vector<std::string> commands() {
   return names;
 }
 
-TEST(WeftHelp, FitsAnEightyColumnTerminalAndHasAnExampleWhereRanksAreTold) {
+TEST(WeftHelp, FitsEightyColumnsAndHasAnExampleIfItTakesRanks) {
   int with_ranks = 0;
   for (const std::string& command : commands()) {
     SCOPED_TRACE("weft " + command);
@@ -88,7 +87,7 @@ TEST(WeftHelp, FitsAnEightyColumnTerminalAndHasAnExampleWhereRanksAreTold) {
   EXPECT_GE(with_ranks, 13);
 }
 
-TEST(ShippedRecipes, GoByTheirNames) {
+TEST(ShippedRecipes, AreFoundByName) {
   const TemporaryFolder folder;
   const CommandOptions elsewhere{.prepare = [&] { std::filesystem::current_path(folder.path()); }};
   const CommandResult by_name = run_weft({"memory", "gpt", "-n", "2"}, elsewhere);
@@ -98,9 +97,8 @@ TEST(ShippedRecipes, GoByTheirNames) {
   EXPECT_EQ(hardware.status, 0) << hardware.err;
   const CommandResult wrong = run_weft({"train", "gtp"}, elsewhere);
   EXPECT_EQ(wrong.status, 1);
-  EXPECT_NE(
-      wrong.err.find("'gtp' is no file here, and none of the recipes that come with weft; did you mean 'gpt'? There are "),
-      std::string::npos)
+  EXPECT_NE(wrong.err.find("'gtp' is neither a file here nor one of weft's own recipes; did you mean 'gpt'? Available: "),
+            std::string::npos)
       << wrong.err;
   EXPECT_NE(run_weft({"train", "gtp.toml"}, elsewhere).err.find("cannot read the recipe 'gtp.toml'"), std::string::npos);
 }

@@ -1,4 +1,4 @@
-// weft run: any program as ranks, and what is left of it.
+// weft run: any program as ranks, and what is left afterwards.
 #include <gtest/gtest.h>
 #include <signal.h>
 #include <unistd.h>
@@ -32,9 +32,9 @@ TEST(WeftRun, PassesOutputAndTheProgramsOwnOptionsThrough) {
   EXPECT_EQ(result.err, "");
 }
 
-TEST(WeftRun, PrefixTellsWhoseALineIs) {
+TEST(WeftRun, PrefixNamesTheRank) {
   const TemporaryFolder folder;
-  // Rank 1 fails only after both have written: a rank that is stopped for it writes no more.
+  // Rank 1 fails only after both have written: the other rank is ended then.
   const std::string written = (folder / "written").string();
   const CommandResult result = run_weft({"run", "-n", "2", "--prefix", "--", "/bin/sh", "-c",
                                          "printf 'one\\ntwo'; echo trouble >&2; touch " + written + ".$RANK; while [ ! -e " +
@@ -49,10 +49,10 @@ TEST(WeftRun, PrefixTellsWhoseALineIs) {
   EXPECT_FALSE(processes_left());
 }
 
-TEST(WeftRun, PrefixedOutputThatNobodyReadsHoldsUpTheEndForAMomentOnly) {
+TEST(WeftRun, UnreadPrefixedOutputDelaysTheEndOnlyBriefly) {
   CommandOptions unread{.deadline_s = 30.0};
   unread.prepare = [] {
-    int ends[2];  // both stay open: the writer neither gets through nor is told that nobody is there
+    int ends[2];  // both stay open: the writer cannot continue, and gets no error either
     if (pipe(ends) != 0) return;
     dup2(ends[1], STDOUT_FILENO);
     dup2(ends[1], STDERR_FILENO);
@@ -64,7 +64,7 @@ TEST(WeftRun, PrefixedOutputThatNobodyReadsHoldsUpTheEndForAMomentOnly) {
   EXPECT_FALSE(processes_left());
 }
 
-TEST(WeftRun, ListensAtThePortsThatAreOpen) {
+TEST(WeftRun, ListensInThePortRange) {
   const std::string script = "echo $MASTER_PORT ${WEFT_STORE##*:}";
   const CommandResult result = run_weft({"run", "-n", "1", "--ports", "21000-21499", "--", "/bin/sh", "-c", script});
   EXPECT_EQ(result.status, 0) << result.err;
@@ -79,30 +79,30 @@ TEST(WeftRun, ListensAtThePortsThatAreOpen) {
             "weft: cannot open a port of " + range + " (run.ports or WEFT_PORTS) on 127.0.0.1: Address already in use\n");
   const CommandResult wrong = run_weft({"run", "-n", "1", "--ports", "21000", "--", "true"});
   EXPECT_EQ(wrong.status, 1);
-  EXPECT_NE(wrong.err.find("WEFT_PORTS=\"21000\": expected the first and the last port"), std::string::npos) << wrong.err;
+  EXPECT_NE(wrong.err.find("WEFT_PORTS=\"21000\": expected a range of ports"), std::string::npos) << wrong.err;
 }
 
-TEST(WeftRun, HostsThatDoNotGoTogetherAreRefusedBeforeAnythingStarts) {
+TEST(WeftRun, ConflictingHostOptionsAreRefusedBeforeAnythingStarts) {
   const std::vector<std::string> program = {"--", "true"};
   const std::pair<std::vector<std::string>, std::string> cases[] = {
       {{"--nodes", "2", "-n", "1"}, "--nodes needs --node-rank"},
-      {{"--nodes", "2", "-n", "1", "--node-rank", "2"}, "--node-rank 2 with --nodes 2: they are counted from 0"},
+      {{"--nodes", "2", "-n", "1", "--node-rank", "2"}, "--node-rank 2 with --nodes 2: node ranks count from 0"},
       {{"--nodes", "2", "-n", "1", "--node-rank", "1"}, "--nodes needs --head HOST:PORT"},
       {{"--nodes", "2", "-n", "1", "--node-rank", "1", "--head", "a"}, "--head \"a\": expected HOST:PORT"},
-      {{"--nodes", "2", "-n", "1", "--node-rank", "1", "--head", "a:1"}, "--nodes needs a secret"},
+      {{"--nodes", "2", "-n", "1", "--node-rank", "1", "--head", "a:1"}, "--nodes needs a shared secret"},
       {{"--hosts", "a:2", "--no-token"}, "--no-token is for --nodes"},
-      {{"--hosts", "a:2", "-n", "3"}, "-n 3: the hosts have places for 2 ranks"},
-      {{"--hosts", "a:2", "--host-file", "f"}, "--hosts or --host-file, not both"},
+      {{"--hosts", "a:2", "-n", "3"}, "-n 3: the hosts have room for 2 ranks"},
+      {{"--hosts", "a:2", "--host-file", "f"}, "--hosts and --host-file both list the hosts; use only one"},
       {{"--hosts", "127.0.0.2:2,b", "--head-address", "127.0.0.1", "-x", "NOT_SET_ANYWHERE"},
-       "-x NOT_SET_ANYWHERE: that variable is not set"},
+       "-x NOT_SET_ANYWHERE: not set here"},
       {{"--host-file", "/nowhere"}, "--host-file /nowhere: cannot be read"},
-      {{"--host-file", "/dev/zero"}, "--host-file /dev/zero: more than 16.0 MiB"},
+      {{"--host-file", "/dev/zero"}, "--host-file /dev/zero: larger than 16.0 MiB"},
       {{"-n", "1", "--node-rank", "1"}, "--node-rank and --head are for --nodes"},
       {{"-n", "1", "-x", "A=1"}, "-x is for --hosts and --host-file"},
       {{"--hosts", "127.0.0.2:2,b", "--head-address", "127.0.0.1", "-x", "WEFT_TOKEN=1"},
-       "-x WEFT_TOKEN=1: that variable is weft's own"},
-      {{"--hosts", "127.0.0.2:2,b", "--head-address", "127.0.0.1", "-x", "RANK=1"}, "-x RANK=1: that variable is weft's own"},
-      {{"--hosts", "a:2", "--nodes", "2"}, "not both"},
+       "-x WEFT_TOKEN=1: set by weft itself"},
+      {{"--hosts", "127.0.0.2:2,b", "--head-address", "127.0.0.1", "-x", "RANK=1"}, "-x RANK=1: set by weft itself"},
+      {{"--hosts", "a:2", "--nodes", "2"}, "use only one"},
   };
   for (const auto& [words, says] : cases) {
     std::vector<std::string> arguments = {"run"};
@@ -133,11 +133,11 @@ TEST(WeftRun, FailingRankIsNamedLastAndOnce) {
   EXPECT_FALSE(processes_left());
 }
 
-TEST(WeftRun, RestartsUntilItSucceedsOrTheyAreUsedUp) {
+TEST(WeftRun, RestartsUntilSuccessOrTheLimit) {
   const TemporaryFolder folder;
   const std::string count = "echo >> $OUT/$RANK; ", times = "$(wc -l < $OUT/$RANK)";
   const CommandOptions with_folder{.environment = {{"OUT", folder.path().string()}}};
-  // Often, as nothing tells that a program makes no progress.
+  // Several failures: the launcher cannot tell that a program makes no progress.
   const auto command = [](const std::string& restarts, const std::string& script) {
     return std::vector<std::string>{"run", "-n", "2", "--restarts", restarts, "--", "/bin/sh", "-c", script};
   };
@@ -148,8 +148,7 @@ TEST(WeftRun, RestartsUntilItSucceedsOrTheyAreUsedUp) {
   EXPECT_NE(good.err.find("weft: rank 1: ended with status 9; restart 4 of 4 in "), std::string::npos) << good.err;
   const CommandResult bad = run_weft(command("1", "[ $RANK = 0 ] || exit 9; sleep 60"), with_folder);
   EXPECT_EQ(bad.status, 9);
-  EXPECT_TRUE(bad.err.ends_with("weft: rank 1: ended with status 9; not started again: all 1 restart are used up\n"))
-      << bad.err;
+  EXPECT_TRUE(bad.err.ends_with("weft: rank 1: ended with status 9; not restarted: 1 restart used up\n")) << bad.err;
   EXPECT_FALSE(processes_left());
 }
 
@@ -167,7 +166,7 @@ TEST(WeftRun, ProgramMayBindTheMasterPort) {
   EXPECT_EQ(result.status, 0) << result.err;
 }
 
-TEST(WeftRun, OneProgramAfterAnotherMeetsApart) {
+TEST(WeftRun, ConsecutiveProgramsMeetSeparately) {
   const TemporaryFolder folder;
   const std::string train =
       std::string(WEFT_COMMAND) + " train " + WEFT_SOURCE +
@@ -181,7 +180,7 @@ TEST(WeftRun, OneProgramAfterAnotherMeetsApart) {
   EXPECT_TRUE(first != std::string::npos && first != second) << result.out;
 }
 
-TEST(WeftRun, RanksStartedByHandWithWrongNumbersAreTold) {
+TEST(WeftRun, RanksStartedByHandWithWrongNumbersFail) {
   const std::string recipe = std::string(WEFT_SOURCE) + "/recipes/gpt.toml";
   struct Started {
     std::string rank, size;
@@ -192,8 +191,8 @@ TEST(WeftRun, RanksStartedByHandWithWrongNumbersAreTold) {
     std::string timeout_s = "5";
   };
   const Case cases[] = {
-      {{{"0", "2"}, {"1", "3"}}, "rank 0 is started in a world of 2, rank 1 in one of 3; give all the same WORLD_SIZE"},
-      {{{"0", "3"}, {"1", "3"}, {"1", "3"}}, "rank 1 of 3: another process has this rank too (RANK=1), process "},
+      {{{"0", "2"}, {"1", "3"}}, "rank 0 has a world of 2 ranks but rank 1 has 3; give all ranks the same WORLD_SIZE"},
+      {{{"0", "3"}, {"1", "3"}, {"1", "3"}}, "rank 1 of 3: another process has the same rank (RANK=1): process "},
       {{{"0", "2147483647"}}, "rank 0 of 2147483647 waits for rank 1 to start", "1"},
   };
   for (const Case& c : cases) {
@@ -229,7 +228,7 @@ TEST(WeftRun, KilledCommandLeavesNothing) {
 }
 
 TEST(WeftRun, InterruptEndsAllAndSaysSo) {
-  const std::function<void()> starts[] = {[] {}, [] { signal(SIGINT, SIG_IGN); }};  // the latter as behind `&` in a script
+  const std::function<void()> starts[] = {[] {}, [] { signal(SIGINT, SIG_IGN); }};  // the latter as with `&` in a script
   for (const auto& prepare : starts) {
     const TemporaryFolder folder;
     const pid_t pid = start_weft(shell(2, "echo > $OUT/$RANK; exec sleep 60"), folder.path(),
@@ -243,8 +242,8 @@ TEST(WeftRun, InterruptEndsAllAndSaysSo) {
   }
 }
 
-// Nested: the inner launcher's variables are the only ones, and what the inner program does is the outer one's own business.
-TEST(WeftRun, ARunWithinARankHasNothingOfTheOuterLauncher) {
+// Nested: only the inner launcher's variables are set, and the inner program's failure does not affect the outer one.
+TEST(WeftRun, ANestedRunInheritsNothingFromTheOuterLauncher) {
   const std::string weft = WEFT_COMMAND, show = "env | grep -E '^(RANK|WORLD_SIZE|MASTER_PORT|WEFT_)' | sort";
   const CommandResult result =
       run_weft({"run", "-n", "2", "--", "/bin/sh", "-c",
@@ -269,8 +268,8 @@ TEST(WeftRun, ARunWithinARankHasNothingOfTheOuterLauncher) {
   }
 }
 
-/// A launcher whose own lines nobody reads starts ranks again, and ends as it would have.
-TEST(WeftRun, GoesOnWhereNobodyReadsItsErrors) {
+/// A launcher whose own output nobody reads still restarts ranks, and ends as usual.
+TEST(WeftRun, ContinuesIfNobodyReadsItsErrors) {
   const TemporaryFolder folder;
   const CommandResult result =
       run_weft({"run", "-n", "1", "--restarts", "1", "--", "/bin/sh", "-c", "echo >> $OUT/starts; exit 3"},
@@ -293,10 +292,10 @@ TEST(WeftRun, ASignalBetweenTwoStartsEndsTheRun) {
   kill(pid, SIGTERM);
   EXPECT_EQ(wait_for(pid, 5.0), 128 + SIGTERM);
   const std::string err = read_text(folder / "err");
-  EXPECT_TRUE(err.ends_with("weft: rank 0: ended with status 9; ended by SIGTERM before it was started again\n")) << err;
+  EXPECT_TRUE(err.ends_with("weft: rank 0: ended with status 9; ended by SIGTERM before it was restarted\n")) << err;
 }
 
-// A program of weft's meets at the launcher's store, a loopback port of which no other process of the ranks knows.
+// A program that uses weft meets at the launcher's store, a loopback port known only to its ranks.
 TEST(WeftRun, LauncherServesTheStoreOnTheLoopbackInterface) {
   const CommandResult result =
       run_weft({"run", "-n", "2", "--", "python3", "-c",
@@ -308,7 +307,7 @@ TEST(WeftRun, LauncherServesTheStoreOnTheLoopbackInterface) {
   EXPECT_EQ(result.status, 0) << result.err;
 }
 
-// Who is no rank is kept out of that store by a secret that all users of the machine cannot read from a command line.
+// A secret that command lines do not show keeps other processes out of that store.
 TEST(WeftRun, RanksShareAFreshTokenThatNoCommandLineShows) {
   const TemporaryFolder folder;
   for (const std::string given : {"", "chosen"}) {

@@ -1,4 +1,4 @@
-// weft scale: a few steps on one and two ranks, measured for real.
+// weft scale: a few steps on one and two ranks, with real measurements.
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sys/file.h>
@@ -32,7 +32,7 @@ class WeftScale : public TrainingTest {
 };
 
 TEST_F(WeftScale, MeasuresEachLayoutOnEachNumberOfRanks) {
-  // Whatever tells this process of a place among hosts: its runs are on this one.
+  // Variables that describe a place among hosts must not matter: the runs are on this host.
   const CommandResult result = run_weft(scale({"-n", "1,2", "--layouts", "dp,layout.pp=2", "--strong"}),
                                         {.environment = {{"OMP_NUM_THREADS", "1,2"},
                                                          {"WEFT_NODES", "2"},
@@ -78,7 +78,7 @@ TEST_F(WeftScale, MeasuresEachLayoutOnEachNumberOfRanks) {
   const CommandResult second = run_weft(scale({"-n", "1"}));
   close(held);
   EXPECT_EQ(second.status, 1);
-  EXPECT_NE(second.err.find("another study or scale is at work in"), std::string::npos) << second.err;
+  EXPECT_NE(second.err.find("another study or scale is using"), std::string::npos) << second.err;
 }
 
 }  // namespace

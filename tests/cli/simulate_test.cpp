@@ -29,13 +29,13 @@ std::vector<std::string> files_in(const std::filesystem::path& folder) {
   return names;
 }
 
-TEST(WeftSimulate, TellsWhatAStepTakes) {
+TEST(WeftSimulate, PredictsTheStepTime) {
   const CommandResult result = run_weft({"simulate", kGpt, "-n", "4", "--hardware", kLaptop});
   EXPECT_EQ(result.status, 0) << result.err;
-  EXPECT_TRUE(contains(unwrapped(result.out), "on 4 ranks: dp 4, a step of 32 samples")) << result.out;
-  EXPECT_TRUE(contains(result.out, "hardware: CPU, a core a rank, 4 ranks a host\n")) << result.out;
+  EXPECT_TRUE(contains(unwrapped(result.out), "on 4 ranks: dp 4, 32 samples per step")) << result.out;
+  EXPECT_TRUE(contains(result.out, "hardware: CPU, a core a rank, 4 ranks per host\n")) << result.out;
   for (const char* word :
-       {"  step  ", " samples/s, ", " tokens/s\n", "  bubble  ", "  exposed communication  ", "(MFU)", "  memory of a rank  "})
+       {"  step  ", " samples/s, ", " tokens/s\n", "  bubble  ", "  exposed communication  ", "(MFU)", "  memory per rank  "})
     EXPECT_TRUE(contains(result.out, word)) << word << "\n" << result.out;
   EXPECT_FALSE(contains(result.out, "pp 0 |")) << "there is no pipeline";
 }
@@ -71,7 +71,7 @@ TEST(WeftSimulate, JsonAddsUp) {
   EXPECT_EQ(four.at("memory").at("most_bytes"), rank.at("memory_bytes"));
 }
 
-TEST(WeftSimulate, RecomputeIsNoWorkOfTheModel) {
+TEST(WeftSimulate, RecomputeDoesNotCountAsModelFlops) {
   const nlohmann::json kept = simulated({"--hardware", kA100});
   const nlohmann::json again = simulated({"--hardware", kA100, "--set", "layout.recompute=blocks"});
   EXPECT_EQ(again.at("model_flops"), kept.at("flops"));
@@ -80,7 +80,7 @@ TEST(WeftSimulate, RecomputeIsNoWorkOfTheModel) {
   EXPECT_LT(again.at("memory").at("most_bytes"), kept.at("memory").at("most_bytes"));
 }
 
-TEST(WeftSimulate, WhatDoesNotFitIsSaid) {
+TEST(WeftSimulate, ReportsWhatDoesNotFit) {
   const std::vector<std::string> large = {"simulate",          kGpt,    "--hardware",     kA100, "--set",
                                           "model.width=12288", "--set", "model.layers=96"};
   const CommandResult result = run_weft(large);
@@ -136,14 +136,14 @@ TEST(WeftShow, DrawsTimeOnNominalHardware) {
   const CommandResult nominal = run_weft({"show", kGpt, "-n", "2", "--svg", folder / "a.svg"});
   EXPECT_EQ(nominal.status, 0) << nominal.err;
   EXPECT_TRUE(contains(nominal.out, "\nTimes in the files are simulated on nominal hardware: ")) << nominal.out;
-  EXPECT_TRUE(contains(nominal.out, "; --hardware names yours.\n")) << nominal.out;
+  EXPECT_TRUE(contains(nominal.out, "; give your own with --hardware.\n")) << nominal.out;
   EXPECT_TRUE(contains(read_text(folder / "a.svg"), "simulated on nominal hardware: 100 TFLOP/s"));
   const CommandResult named =
       run_weft({"show", kGpt, "-n", "2", "--trace", folder / "a.json", "--hardware", kLaptop, "--rank", "0"});
   EXPECT_EQ(named.status, 0) << named.err;
   EXPECT_TRUE(contains(named.out, "\nTimes in the files are simulated on CPU, a core a rank.\n")) << named.out;
   EXPECT_TRUE(nlohmann::json::parse(read_text(folder / "a.json")).is_array());
-  EXPECT_FALSE(contains(run_weft({"show", kGpt, "-n", "2"}).out, "Times in the files")) << "nobody asked";
+  EXPECT_FALSE(contains(run_weft({"show", kGpt, "-n", "2"}).out, "Times in the files")) << "not requested";
 }
 
 }  // namespace

@@ -1,5 +1,5 @@
-// Recipes at the ends of what is legal: answered, or refused in one line, in little memory and time. What each may take is
-// limited for its process, and far above what it takes; what is not linear in the size does not come near.
+// Recipes at the limits of valid sizes: answered, or rejected in one line, with little memory and time. The process limits are
+// far above actual use; superlinear growth would exceed them.
 #include <gtest/gtest.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
@@ -93,14 +93,13 @@ TEST_F(Sizes, AreAnswered) {
   }
 }
 
-TEST_F(Sizes, SayWhereOtherLevelsAreLeftOut) {
+TEST_F(Sizes, ReportSkippedLevels) {
   const std::vector<std::string> keys = {"model.layers=100", "batch.micro=1"};
   for (const auto& [batch, left_out] : {std::pair{"batch.global=4", false}, {"batch.global=2000", true}}) {
     std::vector<std::string> all = keys;
     all.emplace_back(batch);
     const std::string out = run("memory", 2, all).out;
-    EXPECT_EQ(out.find("Other levels are not worked out beside it: 102 blocks x 1000 micro-batches are more than 100000") !=
-                  std::string::npos,
+    EXPECT_EQ(out.find("Other levels are not shown: 102 blocks x 1000 micro-batches are more than 100000") != std::string::npos,
               left_out)
         << out;
   }
@@ -116,11 +115,11 @@ TEST_F(Sizes, AreRefusedInOneLine) {
       {"train",
        1,
        {"batch.global=100000000", "batch.micro=1"},
-       ": layout: 8 blocks and 100000000 micro-batches a rank make a step"},
+       ": layout: 8 blocks and 100000000 micro-batches per rank make a step"},
       {"show",
        1000,
        {"model.layers=998", "layout.pp=1000", "batch.global=4000", "batch.micro=1"},
-       ": layout: 1000 blocks and 4000 micro-batches a rank make a step of"},
+       ": layout: 1000 blocks and 4000 micro-batches per rank make a step of"},
       {"show",
        100'000,
        {"layout.pp=100000", "layout.schedule=interleaved", "layout.chunks=10000", "batch.global=400000", "batch.micro=1"},
@@ -130,11 +129,11 @@ TEST_F(Sizes, AreRefusedInOneLine) {
       {"memory",
        1,
        {"model.width=1000000", "model.heads=1", "model.context=10000000", "batch.global=1000000000"},
-       ": a micro-batch of 1000000000 samples makes some"},
+       ": a micro-batch of 1000000000 samples needs some"},
       {"show",
        600,
        {"model.layers=998", "layout.pp=600", "layout.schedule=auto", "batch.global=600", "batch.micro=1"},
-       "not 1000 x 600; it takes 600 micro-batches or more: use fewer pipeline ranks (layout.pp), or fewer blocks; or name"},
+       "not 1000 x 600; it needs 600 micro-batches or more: use fewer pipeline ranks (layout.pp), or fewer blocks; or name"},
   };
   for (const auto& c : cases) {
     const Finished result = run(c.command, c.ranks, c.keys);

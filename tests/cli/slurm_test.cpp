@@ -1,4 +1,4 @@
-// weft slurm: what it refuses, and what it writes. Its scripts run on a cluster in tests/cluster/slurm_test.py.
+// weft slurm: what it rejects, and what it writes. Its scripts run on a cluster in tests/cluster/slurm_test.py.
 #include <gtest/gtest.h>
 #include <unistd.h>
 
@@ -31,43 +31,43 @@ class WeftSlurm : public TrainingTest {
 };
 
 TEST_F(WeftSlurm, WritesAScriptToAFileOrStandardOutput) {
-  const CommandResult told = slurm({"--ntasks-per-node", "4", "--set", "run.name=it's $HOME"});
-  EXPECT_EQ(told.status, 0) << told.err;
-  EXPECT_EQ(told.err, "");
-  EXPECT_EQ(told.out.rfind("#!/bin/bash\n# Trains ", 0), 0U) << told.out;
+  const CommandResult reported = slurm({"--ntasks-per-node", "4", "--set", "run.name=it's $HOME"});
+  EXPECT_EQ(reported.status, 0) << reported.err;
+  EXPECT_EQ(reported.err, "");
+  EXPECT_EQ(reported.out.rfind("#!/bin/bash\n# Trains ", 0), 0U) << reported.out;
   for (const std::string& part : {std::string("on 2 nodes with 4 ranks each"), std::string("#SBATCH --job-name=r\n"),
                                   std::string("#SBATCH --signal=USR1@120\n"), std::string(" 'run.name=it'\\''s $HOME' "),
                                   "#SBATCH --chdir=" + std::filesystem::current_path().string()}) {
-    EXPECT_NE(told.out.find(part), std::string::npos) << part << " in " << told.out;
+    EXPECT_NE(reported.out.find(part), std::string::npos) << part << " in " << reported.out;
   }
   const std::string file = (folder_ / "job.sbatch").string();
   EXPECT_EQ(slurm({"--ntasks-per-node", "4", "--set", "run.name=it's $HOME", "-o", file}).status, 0);
-  EXPECT_EQ(read_text(file), told.out);
+  EXPECT_EQ(read_text(file), reported.out);
 }
 
-TEST_F(WeftSlurm, ATaskANodeStartsTheRanksThere) {
-  const CommandResult told = slurm({"-n", "4", "--restarts", "3", "--health-port", "9090", "--health-address", "0.0.0.0"});
-  EXPECT_EQ(told.status, 0) << told.err;
+TEST_F(WeftSlurm, OneTaskPerNodeStartsItsRanks) {
+  const CommandResult reported = slurm({"-n", "4", "--restarts", "3", "--health-port", "9090", "--health-address", "0.0.0.0"});
+  EXPECT_EQ(reported.status, 0) << reported.err;
   for (const char* part : {"#SBATCH --ntasks-per-node=1\n", "#SBATCH --cpus-per-task=4\n",
                            " train -n 4 --restarts 3 --health-port 9090 --health-address 0.0.0.0 ", "\nrestarts=0 # "}) {
-    EXPECT_NE(told.out.find(part), std::string::npos) << part << " in " << told.out;
+    EXPECT_NE(reported.out.find(part), std::string::npos) << part << " in " << reported.out;
   }
 }
 
-TEST_F(WeftSlurm, TellsWhatWouldNotWorkOnTheCluster) {
+TEST_F(WeftSlurm, RefusesWhatWouldFailOnTheCluster) {
   struct Case {
     std::vector<std::string> arguments;
     int status;
     std::string text;
   };
   const Case cases[] = {
-      {{"--set", "save.folder="}, 1, "r.toml: save.folder is not set, so a job whose time is over would begin anew"},
+      {{"--set", "save.folder="}, 1, "r.toml: save.folder is not set, so a job that runs out of time would start over"},
       {{"--set", "run.resume=none"}, 1, "run.resume = \"none\""},
-      {{"--set", "save.deadline_s=300", "--signal-before", "200"}, 1, "--signal-before 200: save.deadline_s = 300 s"},
+      {{"--set", "save.deadline_s=300", "--signal-before", "200"}, 1, "--signal-before 200: shorter than the time a run"},
       {{"--set", "save.memory_every=2", "--set", "run.restarts=1"},
        1,
-       "save.memory_every keeps copies in the memory of a launcher"},
-      {{"--time", "3"}, 1, "--time 3: the job would be told to save 120 s before its end"},
+       "save.memory_every keeps copies in launcher-owned memory"},
+      {{"--time", "3"}, 1, "--time 3: the signal to save, 120 s before the end, would come in the first half of the job"},
       {{"--time", "soon"}, 1, "--time soon: not a time"},
       {{"--ntasks-per-node", "5"}, 1, "batch.global"},
       {{"--sbatch", "exclusive"}, 1, "--sbatch exclusive: not an option of sbatch"},

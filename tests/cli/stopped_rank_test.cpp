@@ -1,5 +1,5 @@
-// weft train with a rank that is stopped (SIGSTOP): at its start, between steps, during an evaluation, whoever serves the
-// store. All end soon after run.timeout_s, with one line that names it.
+// weft train with a stopped rank (SIGSTOP): at its start, between steps, during an evaluation, with either store server. All
+// ranks end soon after run.timeout_s, with one line that names the stopped rank.
 #include <gtest/gtest.h>
 #include <signal.h>
 
@@ -21,13 +21,13 @@ run = { steps = 1000000, threads = 1, timeout_s = 3.0 }
 )";
 
 constexpr double kTimeout = 3.0;
-constexpr double kSlack = 7.0;  // for machines with more to do
+constexpr double kSlack = 7.0;  // for busy machines
 
 class StoppedRank : public TrainingTest {
  protected:
   StoppedRank() : TrainingTest(kRecipe) {}
 
-  /// Process number of a rank that this process's child has started; 0 until there is one.
+  /// Process number of a rank that a launcher has started; 0 until it runs.
   static pid_t rank_of(pid_t launcher, int rank) {
     std::ifstream in("/proc/" + std::to_string(launcher) + "/task/" + std::to_string(launcher) + "/children");
     const std::string wanted = '\0' + ("RANK=" + std::to_string(rank)) + '\0';
@@ -41,7 +41,7 @@ class StoppedRank : public TrainingTest {
     return wait_until([&] { return read_text(folder / "out").find(word) != std::string::npos; }, 60.0);
   }
 
-  /// Rank `rank` of two is stopped once `moment` has been printed, or at once.
+  /// Stops rank `rank` of two once `moment` has been printed, or at once.
   void stop(int rank, const std::string& moment, const std::vector<std::string>& overrides) {
     std::vector<std::string> arguments = {"-n", "2"};
     for (const std::string& value : overrides) arguments.insert(arguments.end(), {"--set", value});
@@ -66,7 +66,7 @@ TEST_F(StoppedRank, AtTheStart) { stop(0, "", {"layout.backend=gloo"}); }
 
 TEST_F(StoppedRank, BetweenSteps) { stop(0, "step", {"layout.backend=gloo"}); }
 
-// Each rank by itself would be busy with so much for a minute before it waited for anybody.
+// So much data that a rank on its own would compute for a minute before it waits for another.
 TEST_F(StoppedRank, DuringAnEvaluation) {
   std::ofstream text(folder_ / "text");
   for (int i = 0; i < 200000; ++i) text << "line " << i << " of a text that repeats itself\n";
@@ -74,8 +74,8 @@ TEST_F(StoppedRank, DuringAnEvaluation) {
   stop(1, "step", {"run.evaluate_every=1"});
 }
 
-// Rank 0 serves the store itself; the other must not wait in it.
-TEST_F(StoppedRank, WhereRanksWereStartedFromOutside) {
+// Rank 0 serves the store itself; the other rank must not get stuck in it.
+TEST_F(StoppedRank, WithExternallyStartedRanks) {
   const std::string port = std::to_string(free_loopback_port());
   const TemporaryFolder folders[2];
   pid_t ranks[2];

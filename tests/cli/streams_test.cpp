@@ -1,4 +1,4 @@
-// Standard streams that are closed, full or limited: what is trained is right all the same, and a failed write is an error.
+// Closed, full or limited standard streams: the training is still correct, and a failed write is an error.
 #include <gtest/gtest.h>
 #include <signal.h>
 #include <sys/resource.h>
@@ -37,7 +37,7 @@ class Streams : public TrainingTest {
   }
 };
 
-TEST_F(Streams, ClosedOnesTakeNoPartInTraining) {
+TEST_F(Streams, ClosedOnesDoNotAffectTraining) {
   const std::string expected = digest({"-n", "1"}, {});
   ASSERT_NE(expected, "");
   const std::vector<std::vector<int>> closed = {{1}, {0, 1, 2}};
@@ -97,8 +97,8 @@ TEST_F(Streams, WhatCannotBeWrittenIsAnError) {
     const CommandResult result =
         run_weft(row.arguments, {.environment = {}, .prepare = [] { redirect("/dev/full", STDOUT_FILENO); }});
     EXPECT_EQ(result.status, 1);
-    EXPECT_EQ(result.err, "weft: " + row.rank +
-                              "cannot write to standard output: No space left on device; what it shows is not all there\n");
+    EXPECT_EQ(result.err,
+              "weft: " + row.rank + "cannot write to standard output: No space left on device; the output is incomplete\n");
   }
 }
 
@@ -122,13 +122,13 @@ TEST_F(Streams, APipeThatNobodyReadsEndsNoTraining) {
                                           }});
     EXPECT_EQ(result.status, 1);
     const std::string who = ranks == std::string("1") ? "" : "rank 0: ";
-    EXPECT_EQ(result.err, "weft: " + who + "cannot write to standard output: Broken pipe; what it shows is not all there\n")
-        << "what is done is not started again";
+    EXPECT_EQ(result.err, "weft: " + who + "cannot write to standard output: Broken pipe; the output is incomplete\n")
+        << "a finished run is not restarted";
     EXPECT_TRUE(std::filesystem::remove(weights));
   }
 }
 
-TEST_F(Streams, ALimitOnFileSizesIsTold) {
+TEST_F(Streams, ALimitOnFileSizesIsReported) {
   const auto limited = [&](rlim_t bytes, const std::vector<std::string>& arguments) {
     const CommandResult result = run_weft(arguments, {.environment = {}, .prepare = [=] {
                                                         const rlimit limit{bytes, bytes};
@@ -140,10 +140,11 @@ TEST_F(Streams, ALimitOnFileSizesIsTold) {
   };
   const std::string weights = (folder_ / "w.safetensors").string();
   const std::string none = "layout.offload_optimizer=none", folder = "layout.offload_folder=" + folder_.path().string();
-  EXPECT_EQ(limited(2000, train({"-n", "1", "--set", none, "--save", weights})),
-            "weft: " + weights +
-                ": cannot write it: could not write all of it: File too large; raise the limit on file sizes (ulimit -f) or "
-                "name another path\n");
+  EXPECT_EQ(
+      limited(2000, train({"-n", "1", "--set", none, "--save", weights})),
+      "weft: " + weights +
+          ": cannot write it: could not write the whole file: File too large; raise the limit on file sizes (ulimit -f) or "
+          "name another path\n");
   EXPECT_FALSE(std::filesystem::exists(weights));
   EXPECT_NE(
       limited(2000, train({"-n", "1", "--set", folder})).find("File too large; raise the limit on file sizes (ulimit -f)"),
@@ -153,10 +154,10 @@ TEST_F(Streams, ALimitOnFileSizesIsTold) {
       std::string::npos)
       << "memory that ranks share counts as a file";
   EXPECT_EQ(limited(100, {"show", recipe()}),
-            "weft: cannot write to standard output: File too large; what it shows is not all there\n");
+            "weft: cannot write to standard output: File too large; the output is incomplete\n");
 }
 
-TEST_F(Streams, TheLimitsSignalIsTheProgramsOwn) {
+TEST_F(Streams, ProgramsHandleSigxfszThemselves) {
   const CommandResult result = run_weft({"run", "-n", "1", "--", "/bin/sh", "-c", "kill -XFSZ $$; sleep 10"});
   EXPECT_EQ(result.status, 128 + SIGXFSZ) << "not ignored";
 }

@@ -1,4 +1,4 @@
-// weft train: real runs of tiny models, alone, launched, and joined from an environment that something else set.
+// weft train: real runs of tiny models, alone, launched, and joined through an environment that something else set.
 #include "weft/train/run/train.h"
 
 #include <gtest/gtest.h>
@@ -27,7 +27,7 @@ optimizer = { lr = 1e-3, clip = 1.0 }
 run = { steps = 6, evaluate_every = 3, threads = 1 }
 )";
 
-/// Process numbers of the direct children of `pid` whose command line has `word`.
+/// Process numbers of `pid`'s direct children whose command line contains `word`.
 std::vector<pid_t> children(pid_t pid, const std::string& word) {
   std::ifstream in("/proc/" + std::to_string(pid) + "/task/" + std::to_string(pid) + "/children");
   std::vector<pid_t> found;
@@ -124,8 +124,8 @@ TEST_F(WeftTrain, JoinsRanksThatSomethingElseStarted) {
   EXPECT_EQ(nlohmann::json::parse(read_text(file)).at("world"), 2);
 }
 
-// The number that WEFT_BOARD names may be any file's in what a rank runs.
-TEST_F(WeftTrain, ABoardThatARankHasReplacedOrClosedIsNone) {
+// In a program that a rank runs, the number in WEFT_BOARD may belong to any file.
+TEST_F(WeftTrain, AReplacedOrClosedBoardIsIgnored) {
   const std::string text(64, 'x'), file = (folder_ / "users").string();
   std::ofstream(file) << text;
   for (const char* descriptors : {"close_fds=False", "close_fds=True"}) {
@@ -143,7 +143,7 @@ TEST_F(WeftTrain, ABoardThatARankHasReplacedOrClosedIsNone) {
   }
 }
 
-// Ranks but the first write no file: what it is asked for need not be there for them.
+// Only rank 0 writes the output files, so their folders need not exist for other ranks.
 TEST_F(WeftTrain, OnlyRankZeroNeedsTheFoldersItWritesTo) {
   const std::string port = free_port();
   const TemporaryFolder folders[2];
@@ -159,13 +159,13 @@ TEST_F(WeftTrain, OnlyRankZeroNeedsTheFoldersItWritesTo) {
     EXPECT_TRUE(std::filesystem::exists(folders[0] / "results" / name));
 }
 
-TEST_F(WeftTrain, PrefixTellsOfOneRankToo) {
+TEST_F(WeftTrain, PrefixNamesASingleRankToo) {
   const CommandResult result = run_weft(train({"-n", "1", "--prefix", "--set", "run.steps=1"}));
   EXPECT_EQ(result.status, 0) << result.err;
   EXPECT_NE(result.out.find("[rank 0] step 1/1"), std::string::npos) << result.out;
 }
 
-TEST_F(WeftTrain, RankZeroRefusesAFolderThatIsNotThere) {
+TEST_F(WeftTrain, RankZeroRefusesAMissingFolder) {
   const CommandResult result =
       run_weft(train({"--save", "/nonexistent/w.safetensors"}), {.environment = {{"RANK", "0"}, {"WORLD_SIZE", "1"}}});
   EXPECT_EQ(result.status, 1);
@@ -173,7 +173,7 @@ TEST_F(WeftTrain, RankZeroRefusesAFolderThatIsNotThere) {
       << result.err;
 }
 
-/// Whether a process has a file of that folder open, under any name or none.
+/// Returns true if a process has a file in that folder open, even an unlinked one.
 bool has_open_file_in(pid_t pid, const std::filesystem::path& folder) {
   std::error_code code;
   for (const auto& entry : std::filesystem::directory_iterator("/proc/" + std::to_string(pid) + "/fd", code)) {
@@ -185,7 +185,7 @@ bool has_open_file_in(pid_t pid, const std::filesystem::path& folder) {
 TEST_F(WeftTrain, AKillDuringTheSaveLeavesNothing) {
   const TemporaryFolder results;
   bool caught = false;
-  // A save of some 50 MB takes a while, but not always long enough to be seen.
+  // A save of about 50 MB takes a while, but not always long enough to be caught.
   for (int attempt = 0; attempt < 10 && !caught; ++attempt) {
     const pid_t run =
         start_weft(train({"-n", "1", "--set", "model.vocabulary=200000", "--set", "model.width=32", "--set", "batch.global=1",
@@ -220,7 +220,7 @@ TEST_F(WeftTrain, KilledRankIsNamedAndEndsTheRun) {
   EXPECT_EQ(std::count(error.begin(), error.end(), '\n'), 1) << error;
 }
 
-/// The only step is good, but makes weights of which nothing good comes.
+/// The only step succeeds, but leaves weights with a non-finite evaluation loss.
 TEST_F(WeftTrain, EvaluationLossThatIsNotFiniteIsAnErrorLikeALoss) {
   const std::string file = (folder_ / "nan.json").string(), weights = (folder_ / "nan.safetensors").string();
   for (const char* ranks : {"1", "2"}) {

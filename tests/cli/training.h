@@ -1,4 +1,4 @@
-// Trainings of a tiny recipe on a text that repeats itself, in a folder that goes with the test.
+// Trains a tiny recipe on a repetitive text, in a temporary folder of the test.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -20,7 +20,7 @@ class TrainingTest : public testing::Test {
   }
   void TearDown() override { EXPECT_FALSE(processes_left()); }
 
-  /// `weft train` of the recipe with these arguments too.
+  /// Command line: `weft train`, the recipe and further arguments.
   std::vector<std::string> train(const std::vector<std::string>& more) const {
     std::vector<std::string> all = {"train", (folder_ / "r.toml").string(), "--set",
                                     "data.path=" + (folder_ / "text").string()};

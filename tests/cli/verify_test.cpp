@@ -1,4 +1,4 @@
-// weft verify: its verdicts, what it prints of them, and its exit status.
+// weft verify: its verdicts, their text, and its exit status.
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
@@ -33,7 +33,7 @@ TEST_F(WeftVerify, SaysThatBitsAreTheSame) {
       verify({"-n", "2", "--steps", "2", "--set", "run.reproducible_slots=4", "--set", "layout.shard_level=parameters"});
   EXPECT_EQ(result.status, 0);
   EXPECT_EQ(result.err, "");
-  EXPECT_TRUE(contains(unwrapped(result.out), " on 2 ranks: shard 2, a step of 8 samples")) << result.out;
+  EXPECT_TRUE(contains(unwrapped(result.out), " on 2 ranks: shard 2, 8 samples per step")) << result.out;
   EXPECT_TRUE(contains(result.out,
                        "running on one device, without layout.shard_level, layout.prefetch\n"
                        "running on shard 2\n"
@@ -43,7 +43,7 @@ TEST_F(WeftVerify, SaysThatBitsAreTheSame) {
 }
 
 // Two ranks wait while an axis is off.
-TEST_F(WeftVerify, SaysWhatIsRoundingAndWithExactWhoRounds) {
+TEST_F(WeftVerify, ReportsRoundingAndWithExactItsCause) {
   const CommandResult rounds = verify({"-n", "4", "--set", "layout.pp=2"});
   EXPECT_EQ(rounds.status, 0) << rounds.err;
   EXPECT_TRUE(contains(rounds.out, "3 steps on pp 2 x dp 2 as on one device: within rounding\n")) << rounds.out;
@@ -55,7 +55,7 @@ TEST_F(WeftVerify, SaysWhatIsRoundingAndWithExactWhoRounds) {
   EXPECT_TRUE(contains(exact.out, "  without dp: bit-identical\n")) << exact.out;
   EXPECT_TRUE(contains(exact.out, "  without pp: different\n")) << exact.out;
   EXPECT_EQ(exact.err.rfind("weft: rank 0: pp 2 x dp 2 does not train as one device does: first ", 0), 0u) << exact.err;
-  EXPECT_TRUE(exact.err.ends_with("; dp does it: the difference goes when it is off\n")) << exact.err;
+  EXPECT_TRUE(exact.err.ends_with("; dp causes it: the difference disappears when it is off\n")) << exact.err;
 }
 
 TEST_F(WeftVerify, WritesJson) {
@@ -68,7 +68,7 @@ TEST_F(WeftVerify, WritesJson) {
   EXPECT_TRUE(json.at("first").is_null());
 }
 
-TEST_F(WeftVerify, TellsAnErrorOnce) {
+TEST_F(WeftVerify, ReportsAnErrorOnce) {
   const CommandResult missing = verify({"-n", "2", "--set", "data.path=/nonexistent"});
   EXPECT_EQ(missing.status, 1);
   EXPECT_TRUE(contains(missing.err, "/nonexistent")) << missing.err;

@@ -1,4 +1,4 @@
-"""A training over several hosts: agents that join by themselves, what ends them, and what they go on from."""
+"""Trainings over several hosts: how agents join, what ends them, and what they resume from."""
 
 import re
 import signal
@@ -30,7 +30,7 @@ class TwoHosts(AgentsTest):
         self.train_alone("one", 2)
         self.assertEqual((self.folder / "both.safetensors").read_bytes(), (self.folder / "one.safetensors").read_bytes())
 
-    def test_hosts_may_bear_different_numbers_of_ranks(self):
+    def test_hosts_may_have_different_numbers_of_ranks(self):
         both = self.recipe("uneven")
         agents = [self.train(node, both, "--save", "uneven.safetensors", ranks=1 + 2 * node) for node in range(2)]
         self.assertEqual([agent.wait() for agent in agents], [0, 0], agents[0].text() + agents[1].text())
@@ -41,10 +41,10 @@ class TwoHosts(AgentsTest):
         for agent in agents:
             self.assertRegex(agent.text(), "^weft: uneven.toml: .* 3 data-parallel ranks; .*\n$")
 
-    def test_a_host_that_comes_late_is_taken_in(self):
+    def test_a_late_host_joins(self):
         recipe, words = self.recipe("late", steps=2000), ["--restarts", "5", "--join-timeout", "1", "--grow-after", "2"]
         agents = [self.train(0, recipe, *words, nodes="1:2")]
-        agents[0].says("host of node rank 1 did not come: starting without")
+        agents[0].says("host of node rank 1 did not join: starting without")
         agents.append(self.train(1, recipe, *words, nodes="1:2"))
         agents[0].says("saved: trying 2 ranks")
         self.assertEqual([agent.wait() for agent in agents], [0, 0], agents[0].text())
@@ -57,7 +57,7 @@ class TwoHosts(AgentsTest):
                          [f"[host0, rank {r}] {r} of 3, {r} of 2, host0 10.77.0.1 none" for r in range(2)])
         self.assertEqual(agents[1].text(), "[host1, rank 2] 2 of 3, 0 of 1, host0 host0 none\n")
 
-    def test_a_rank_that_fails_is_named_with_its_host(self):
+    def test_a_failed_rank_is_named_with_its_host(self):
         script = "if [ $RANK = 1 ]; then sleep 0.3; exit 7; fi; sleep 60"
         agents = [self.run_script(node, script) for node in range(2)]
         self.assertEqual([agent.wait(10) for agent in agents], [7, 7])
@@ -69,15 +69,15 @@ class TwoHosts(AgentsTest):
         for host in self.hosts:
             self.assert_nothing_runs(host)
 
-    def test_a_program_that_is_not_there(self):
+    def test_a_missing_program(self):
         agents = [self.start(node, "run", "-n", "1", "--nodes", "2", "--", "sleep" if node == 0 else "./nothing", "60")
                   for node in range(2)]
         self.assertEqual([agent.wait(10) for agent in agents], [1, 1])
         self.assertEqual(agents[0].text(), "weft: host host1: cannot run './nothing': No such file or directory\n")
 
     def test_ctrl_c(self):
-        for node in range(2):  # wherever it comes
-            agents = [self.run_script(n, "sleep 60 & echo up; wait") for n in range(2)]  # a shell on its way to exec forgets a SIGINT
+        for node in range(2):  # on either node
+            agents = [self.run_script(n, "sleep 60 & echo up; wait") for n in range(2)]  # a shell about to exec loses a SIGINT
             for agent in agents:
                 agent.says("up")
             agents[node].program.send_signal(signal.SIGINT)
@@ -92,21 +92,21 @@ class TwoHosts(AgentsTest):
         agents[0].says("saved .*/step-")
         for agent in reversed(agents):
             agent.program.send_signal(signal.SIGTERM)
-            time.sleep(0.3)  # more than what counts as one press
+            time.sleep(0.3)  # longer than what counts as one press
         self.assertEqual([agent.wait(30) for agent in agents], [75, 75], agents[0].text())
 
-    def test_killed_head_takes_all_with_it(self):
+    def test_killed_head_ends_all(self):
         agents = [self.run_script(node, "echo up; sleep 60 & sleep 60", ranks=2) for node in range(2)]
         for agent in agents:
             agent.says("up")
         agents[0].program.send_signal(signal.SIGKILL)
         self.assertEqual(agents[1].wait(5), 1)
-        self.assertRegex(agents[1].text(), "weft: the head of the run, at host0:29400, has gone")
+        self.assertRegex(agents[1].text(), "weft: the run's head at host0:29400 has gone")
         for host in self.hosts:
             self.assert_nothing_runs(host)
 
-    def test_a_head_that_is_started_again_is_joined_again(self):
-        """As when a cluster manager replaces the pod that leads."""
+    def test_agents_rejoin_a_restarted_head(self):
+        """As when a cluster manager replaces the head's pod."""
         recipe = self.recipe("led", steps=150)
         agents = [self.train(node, recipe, "--restarts", "3") for node in range(2)]
         agents[0].says("saved .*/step-")
@@ -114,7 +114,7 @@ class TwoHosts(AgentsTest):
         agents[1].says("has gone .*; waiting for it to come back")
         again = self.train(0, recipe, "--restarts", "3")
         self.assertEqual([again.wait(), agents[1].wait()], [0, 0], again.text() + agents[1].text())
-        self.assertIn("going on from", again.text())
+        self.assertIn("resuming from", again.text())
 
     def test_killed_agent_is_a_lost_host(self):
         agents = [self.run_script(node, "echo up; sleep 60 & sleep 60", ranks=2) for node in range(2)]
@@ -122,11 +122,11 @@ class TwoHosts(AgentsTest):
             agent.says("up")
         agents[1].program.send_signal(signal.SIGKILL)
         self.assertEqual(agents[0].wait(5), 1)
-        self.assertRegex(agents[0].text(), r"weft: host host1 \(ranks 2 to 3\) is lost: its agent has gone")
+        self.assertRegex(agents[0].text(), r"weft: host host1 \(ranks 2 to 3\) is lost: its agent is gone")
         for host in self.hosts:
             self.assert_nothing_runs(host)
 
-    def test_a_rank_is_killed_and_all_start_again(self):
+    def test_all_ranks_restart_after_one_is_killed(self):
         recipe = self.recipe("again", steps=150)
         agents = [self.train(node, recipe, "--restarts", "3", "--save", "again.safetensors") for node in range(2)]
         agents[0].says("saved .*/step-")
@@ -143,16 +143,16 @@ class TwoHosts(AgentsTest):
         agents[0].says("saved .*/step-")
         self.network.vanish(self.hosts[1])
         begin = time.monotonic()
-        agents[0].says(r"host host1 \(rank 1\) has not answered for 3.\d+ s; it or its network is gone.*once the host or another")
+        agents[0].says(r"host host1 \(rank 1\) has not answered for 3.\d+ s; it or its network is down.*once the host or a replacement")
         self.assertLess(time.monotonic() - begin, 6)
         self.network.add(Host(1))
         self.network.named.discard(1)
         self.network.name_hosts({host.name: host.address for host in self.hosts})
         late = self.train(1, recipe, *words)
         self.assertEqual([agents[0].wait(), late.wait()], [0, 0], agents[0].text() + late.text())
-        self.assertIn("going on from", agents[0].text())
+        self.assertIn("resuming from", agents[0].text())
 
-    def test_a_host_vanishes_and_those_that_remain_go_on(self):
+    def test_a_host_vanishes_and_the_others_continue(self):
         recipe = self.recipe("fewer", steps=60)
         agents = [self.train(node, recipe, "--restarts", "3", "--host-timeout", "3", "--save", "fewer.safetensors", nodes="1:2")
                   for node in range(2)]
@@ -190,12 +190,12 @@ class TwoHosts(AgentsTest):
         agents = [self.train(node, recipe) for node in range(2)]
         self.assertEqual([agent.wait() for agent in agents], [1, 1], agents[0].text())
         for agent in agents:
-            self.assertIn("save.folder full is not the same folder for all ranks: rank 1 on host1 does not see what rank 0 writes there on "
+            self.assertIn("save.folder full is not the same folder on all ranks: rank 1 on host1 does not see the files of rank 0 on "
                           "host0; name a folder that all hosts share", agent.text())
         self.assertEqual([path.name for path in (self.folder / "full").iterdir()], [".weft.lock"])
 
     def test_a_full_disk_on_one_host(self):
-        """Or a limit that its files come to."""
+        """Or a limit on file sizes there."""
         recipe = self.recipe("full", steps=15)
         agents = [self.train(node, recipe) for node in range(2)]
         self.assertEqual([agent.wait() for agent in agents], [0, 0], agents[0].text() + agents[1].text())
@@ -203,9 +203,9 @@ class TwoHosts(AgentsTest):
         agents = [self.train(node, recipe, "--set", "run.steps=60", under=["prlimit", "--fsize=20000"] * node) for node in range(2)]
         self.assertEqual([agent.wait() for agent in agents], [1, 1], agents[0].text())
         for agent in agents:
-            self.assertRegex(agent.text(), r"weft: rank 1 on host host1: full/step-\d+/data-00001.bin: could not write all of it: "
+            self.assertRegex(agent.text(), r"weft: rank 1 on host host1: full/step-\d+/data-00001.bin: could not write the whole file: "
                                            "File too large; raise the limit on file sizes")
-        # The last good one stays, and nothing that looks like a newer one.
+        # The last complete checkpoint stays, and nothing looks like a newer one.
         self.assertTrue(saved, agents[0].text())
         whole = sorted(path.parent.name for path in (self.folder / "full").glob("step-*/complete.json"))
         self.assertEqual(whole, sorted(saved))
@@ -218,12 +218,12 @@ class TwoHosts(AgentsTest):
         begin = time.monotonic()
         self.assertEqual([agent.wait(15) for agent in agents], [1, 1])
         self.assertLess(time.monotonic() - begin, 7)
-        self.assertRegex(agents[0].text(), r"weft: host host1 \(rank 1\) has not answered for 3.\d+ s; it or its network is gone\n")
-        self.assertRegex(agents[1].text(), r"weft: the head of the run, at host0:29400, has not answered for 3.*have been ended\n")
+        self.assertRegex(agents[0].text(), r"weft: host host1 \(rank 1\) has not answered for 3.\d+ s; it or its network is down\n")
+        self.assertRegex(agents[1].text(), r"weft: the run's head at host0:29400 has not answered for 3.*were ended\n")
         for host in self.hosts:
             self.assert_nothing_runs(host)
 
-    def test_a_rank_that_waits_for_a_host_that_vanished_does_not_take_the_blame(self):
+    def test_a_rank_that_waits_for_a_vanished_host_is_not_blamed(self):
         recipe = self.recipe("waits", steps=100000, timeout_s=2)
         agents = [self.train(node, recipe, "--host-timeout", "5") for node in range(2)]
         agents[0].says("saved .*/step-")
@@ -232,7 +232,7 @@ class TwoHosts(AgentsTest):
         self.assertRegex(agents[0].text(), r"weft: host host1 \(rank 1\) has not answered for 5.*; rank 0 on host host0: .*rank 1")
 
     def test_clocks_that_differ(self):
-        """Of a host whose monotonic clock is days ahead: whose failure was first must not hang on it."""
+        """One host's monotonic clock is days ahead, which must not change whose failure was first."""
         script = "if [ $RANK = 1 ]; then echo \"$(now) 1 self mine\" >&$WEFT_ERROR_FD; exit 5; fi; sleep 0.2; exit 3"
         script = "now() { awk '{printf \"%d\", $1 * 1e9}' /proc/uptime; };" + script
         head = self.run_script(0, script)
@@ -241,32 +241,32 @@ class TwoHosts(AgentsTest):
         self.assertEqual([head.wait(10), other.wait(10)], [5, 5], head.text() + other.text())
         self.assertEqual(head.text(), "weft: rank 1 on host host1: mine\n")
 
-    def test_a_host_that_does_not_come_is_named(self):
+    def test_a_missing_host_is_named(self):
         head = self.run_script(0, "exit 0", "--join-timeout", "1.5")
         self.assertEqual(head.wait(10), 1)
-        self.assertEqual(head.text(), "weft: host of node rank 1 did not join within 1.50 s; is weft started there?\n")
+        self.assertEqual(head.text(), "weft: host of node rank 1 did not join within 1.50 s; is weft running there?\n")
 
-    def test_a_host_that_comes_late_is_waited_for(self):
-        waiting = {0: "waiting for host of node rank 1, .* more at most", 1: "host host1 waits for the head of the run at host0:29400, .*refused"}
+    def test_a_late_host_is_waited_for(self):
+        waiting = {0: "waiting for host of node rank 1, at most .* more", 1: "host host1 is waiting for the run's head at host0:29400, .*refused"}
         for node, says in waiting.items():
             first = self.run_script(node, "echo $RANK")
             first.says(says)
             second = self.run_script(1 - node, "echo $RANK")
             self.assertEqual([first.wait(10), second.wait(10)], [0, 0], first.text() + second.text())
 
-    def test_only_who_knows_the_secret_is_let_in(self):
+    def test_an_agent_without_the_secret_is_rejected(self):
         head = self.run_script(0, "exit 0", "--join-timeout", "6")
         wrong = self.run_script(1, "exit 0", env={"WEFT_TOKEN": "another"})
         self.assertEqual(wrong.wait(10), 1)
-        self.assertRegex(wrong.text(), "does not let host host1 in: it does not know the job's secret; set the same WEFT_TOKEN")
-        # Nonsense disturbs nobody.
+        self.assertRegex(wrong.text(), "rejected host host1: it does not know the job's secret; set the same WEFT_TOKEN")
+        # Garbage disturbs nobody.
         self.hosts[1].run(["python3", "-c", "import socket; s = socket.create_connection(('host0', 29400)); s.sendall(b'x' * 200000)"])
         right = self.run_script(1, "exit 0")
         self.assertEqual([head.wait(10), right.wait(10)], [0, 0], head.text() + right.text())
-        self.assertRegex(head.text(), "an agent at 10.77.0.2 was not let in: it does not know the job's secret")
+        self.assertRegex(head.text(), "rejected an agent at 10.77.0.2: it does not know the job's secret")
 
     def listening(self, host, words=(), **options):
-        """Where programs of host0 listen while both ranks run, the head at `host`; what node 0 says."""
+        """Addresses on which host0 listens while both ranks run, with the head at `host`, and node 0's output."""
         options["env"] = {"WEFT_HEAD": f"{host}:29400", **options.get("env", {})}
         agents = [self.run_script(node, "echo up; sleep 60", *words, **options) for node in range(2)]
         for agent in agents:
@@ -279,16 +279,16 @@ class TwoHosts(AgentsTest):
         return {address for address, _ in found}, agents[0].text()
 
     def test_head_and_store_listen_on_the_interface_that_leads_to_the_others(self):
-        self.hosts[0].call("ip", "address", "add", "10.88.0.1/24", "dev", "eth0")  # another network's
+        self.hosts[0].call("ip", "address", "add", "10.88.0.1/24", "dev", "eth0")  # of another network
         addresses, text = self.listening("host0")
         self.assertEqual(addresses, {"10.77.0.1"})
         self.assertNotIn("interfaces", text)
 
-    def test_a_head_whose_name_means_loopback_at_home(self):
+    def test_a_head_whose_own_name_means_loopback(self):
         self.network.name_hosts({"host0": "127.0.1.1", "host1": "10.77.0.2"}, on=self.hosts[0])
         addresses, text = self.listening("host0")
         self.assertEqual(addresses, {"::"})
-        self.assertIn("weft: listening on all interfaces for other hosts: host0 means no interface of this host here\n", text)
+        self.assertIn("weft: listening on all interfaces for other hosts: host0 is not an address of this host\n", text)
 
     def test_agents_of_one_host_use_its_loopback_interface(self):
         self.hosts = [self.hosts[0], self.hosts[0]]
@@ -296,27 +296,27 @@ class TwoHosts(AgentsTest):
         self.assertEqual(addresses, {"127.0.0.1"})
         self.assertNotIn("interfaces", text)
 
-    def test_all_listen_at_the_ports_that_are_open(self):
+    def test_all_listen_on_open_ports(self):
         recipe = self.recipe("ports", steps=100000)
         agents = [self.train(node, recipe, "--set", "run.ports=20000-20100", ranks=2) for node in range(2)]
         agents[0].says("step +1/")
         for host in self.hosts:
-            ports = {port for _, port in host.listening()} - {29400}  # which --head names
+            ports = {port for _, port in host.listening()} - {29400}  # the port that --head names
             self.assertGreaterEqual(len(ports), 2)
             self.assertTrue(ports <= set(range(20000, 20101)), ports)
         agents[0].program.send_signal(signal.SIGINT)
         for agent in agents:
             agent.wait(20)
 
-    def test_without_a_secret_nothing_starts_unless_that_is_wanted(self):
+    def test_without_a_secret_nothing_starts_unless_requested(self):
         for node in range(2):
             agent = self.run_script(node, "echo up", env={"WEFT_TOKEN": None})
             self.assertEqual(agent.wait(10), 1)
-            self.assertRegex(agent.text(), "^weft: --nodes needs a secret .*: set WEFT_TOKEN to the same on all nodes, .*--no-token")
+            self.assertRegex(agent.text(), "^weft: --nodes needs a shared secret: set WEFT_TOKEN to the same value on all nodes, .*--no-token")
         addresses, _ = self.listening("host0", words=["--no-token"], env={"WEFT_TOKEN": None})
         self.assertEqual(addresses, {"10.77.0.1"})
 
-    def test_a_program_is_started_again(self):
+    def test_a_program_is_restarted(self):
         script = "echo run $RANK >> tries; [ $RANK = 0 ] || [ $(grep -c 'run 1' tries) -ge 3 ] || exit 6; sleep 1"
         agents = [self.run_script(node, script, "--restarts", "2") for node in range(2)]
         self.assertEqual([agent.wait(20) for agent in agents], [0, 0], agents[0].text())

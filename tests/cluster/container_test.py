@@ -1,7 +1,7 @@
 """The image of container/Dockerfile, built by buildah without a daemon on a Debian made here, and a training in it.
 
-weft itself is not built again in it: its tree is made of the build under test. All is kept in a folder that goes in the end; what stays is
-the clean Debian in weft's cache folder. Needs root, buildah, debootstrap and Debian's mirror.
+weft itself is not rebuilt in it: its tree comes from the build under test. All files are in a temporary folder, except the clean
+Debian in weft's cache folder. Needs root, buildah, debootstrap and Debian's mirror.
 """
 
 import json
@@ -87,7 +87,7 @@ class ContainerTest(unittest.TestCase):
         return work
 
     def files(self):
-        """All that is in the container, but what the kernel shows and the volume."""
+        """All files in the container, except /proc and the volume."""
         output = call("find", self.root, "-xdev", "-path", self.root / "proc", "-prune", "-o", "-path", self.root / "work", "-prune", "-o",
                       "-type", "d", "-printf", "%p\n", "-o", "-printf", "%p %s %T@\n")
         return set(output.splitlines())
@@ -103,7 +103,7 @@ class ContainerTest(unittest.TestCase):
         self.assertEqual(self.files() - before, set())
         self.assertEqual(sorted(path.name for path in work.iterdir()), ["mlp.toml", "reference", "runs"])
 
-    def test_saves_when_it_is_asked_to_end(self):
+    def test_saves_when_asked_to_stop(self):
         """As process 1, for which signals have no default action."""
         work = self.work()
         call("mount", "--bind", work, self.root / "work")

@@ -1,8 +1,8 @@
-"""Hosts for tests: network namespaces joined by a switch, on this machine and without a trace on it.
+"""Hosts for tests: network namespaces joined by a switch, on this machine, which they leave unchanged.
 
-Each host has its own network (10.77.0.1, 10.77.0.2, ... on eth0), host name (host0, host1, ...), processes, /dev/shm and /etc/hosts;
-files are shared, as on a cluster with a common file system. The switch is a bridge in a namespace of its own. Everything is held by
-processes that end with this one, however it ends, and the kernel takes the rest away with them. Needs root and iproute2.
+Each host has its own network (10.77.0.1, 10.77.0.2, ... on eth0), host name (host0, host1, ...), processes, /dev/shm and
+/etc/hosts; files are shared, as on a cluster with a common file system. The switch is a bridge in its own namespace. Everything is
+held by processes that end with this one, however it ends; the kernel then removes the rest. Needs root and iproute2.
 
     with Network(2, rate="1gbit") as network:
         program = network.hosts[0].start(["hostname"], stdout=subprocess.PIPE, text=True)
@@ -50,7 +50,7 @@ class Space:
     def __init__(self):
         self.anchor = subprocess.Popen(ANCHOR, stderr=subprocess.DEVNULL, preexec_fn=die_with_parent)
         self.pid = wait_for(lambda: children_of(self.anchor.pid), "namespace")[0]
-        # unshare has come to its end once the sleeper is one.
+        # unshare has finished once its child runs sleep.
         wait_for(lambda: os.readlink(f"/proc/{self.pid}/exe").endswith("sleep"), "sleeper")
 
     def command(self, argv, cwd="/"):
@@ -69,7 +69,7 @@ class Space:
 
 
 def burst(rate):
-    """What a link of that rate ("10mbit", "1gbit") lets through at once: 2 ms of it, and at least a few packets."""
+    """Burst of a link of that rate ("10mbit", "1gbit"): 2 ms of traffic, and at least a few packets."""
     bits = float(rate[:-4]) * {"mbit": 1e6, "gbit": 1e9}[rate[-4:]]
     return str(max(16_000, int(bits / 8 * 2e-3)))
 
@@ -96,7 +96,7 @@ class Host(Space):
         self.call("ip", "link", "set", "lo", "up")
 
     def start(self, argv, env=None, cwd="/", **options):
-        """Starts a program; options are those of Popen, `env` is added to the environment (None takes a name away)."""
+        """Starts a program; options are those of Popen, `env` is added to the environment (None removes a name)."""
         whole = dict(os.environ)
         for key, value in (env or {}).items():
             whole.pop(key, None) if value is None else whole.__setitem__(key, str(value))
@@ -114,7 +114,7 @@ class Host(Space):
         return program.returncode, out, err
 
     def listening(self):
-        """The (address, port) at which programs listen, of both tables of the kernel; "::" for all interfaces."""
+        """The (address, port) pairs on which programs listen, from both kernel tables; "::" for all interfaces."""
         _, tables, _ = self.run(["cat", "/proc/net/tcp", "/proc/net/tcp6"])
         fields = [line.split() for line in tables.splitlines()]
         places = [field[1].split(":") for field in fields if len(field) > 3 and field[3] == "0A"]
@@ -122,17 +122,17 @@ class Host(Space):
                 for address, port in places}
 
     def tmpfs(self, folder, size):
-        """A small disk at that folder, on this host alone."""
+        """Mounts a small disk at that folder, on this host only."""
         self.call("mount", "-t", "tmpfs", "-o", f"size={size}", "tmpfs", str(folder))
 
     def sent_bytes(self):
-        """What has left this host's interface since it is there, headers included."""
+        """Bytes that this host's interface has sent since its creation, headers included."""
         _, text, _ = self.run(["ip", "-s", "-j", "link", "show", "eth0"])
         return json.loads(text)[0]["stats64"]["tx"]["bytes"]
 
 
 class Network:
-    """`count` hosts on one switch; `rate` is each host's speed, both ways, in tc's words ("1gbit")."""
+    """`count` hosts on one switch; `rate` is each host's speed, both ways, in tc's notation ("1gbit")."""
 
     def __init__(self, count, rate=None):
         self.files = tempfile.TemporaryDirectory(prefix="weft-hosts-")
@@ -152,15 +152,15 @@ class Network:
             raise
 
     def add(self, host):
-        """Joins a host to the switch (also one that takes another's place, after that has ended)."""
+        """Joins a host to the switch; it may replace one that has ended."""
         if host.number < len(self.hosts):
             self.hosts[host.number] = host
         else:
             self.hosts.append(host)
         port = f"port{host.number}"
-        # What is left of a host before it, which the kernel takes away in its own time.
+        # Removes the port of a host before it, which the kernel would do only later.
         subprocess.run(self.switch.command(["ip", "link", "del", port]), stderr=subprocess.DEVNULL, check=False)
-        # By the host's number in this process's namespace, so without the switch's own view of processes.
+        # Uses the host's pid as this process sees it, so without the switch's own view of processes.
         subprocess.run(["nsenter", "-t", str(self.switch.pid), "-n", "ip", "link", "add", port, "type", "veth", "peer", "name",
                         "eth0", "netns", str(host.pid)], check=True)
         self.switch.call("ip", "link", "set", port, "master", "switch", "up")
@@ -168,7 +168,7 @@ class Network:
         host.call("ip", "link", "set", "eth0", "up")
 
     def name_hosts(self, names, on=None):
-        """Writes /etc/hosts of one host, or of all: the only names there are."""
+        """Writes /etc/hosts of one host, or of all; there are no other names."""
         for host in [on] if on else self.hosts:
             path = os.path.join(self.files.name, f"hosts.{host.number}")
             fresh = not os.path.exists(path)
@@ -179,14 +179,14 @@ class Network:
                 self.named.add(host.number)
 
     def limit(self, host, rate):
-        """Limits what the host sends and what it is sent; None takes the limit away."""
+        """Limits the rate at which the host sends and receives; None removes the limit."""
         for space, device in ((host, "eth0"), (self.switch, f"port{host.number}")):
             subprocess.run(space.command(["tc", "qdisc", "del", "dev", device, "root"]), stderr=subprocess.DEVNULL, check=False)
             if rate:
                 space.call("tc", "qdisc", "add", "dev", device, "root", "tbf", "rate", rate, "burst", burst(rate), "latency", "50ms")
 
     def cut(self, host):
-        """Takes the host's cable out: packets vanish, nobody is told."""
+        """Unplugs the host: packets are lost without notice."""
         self.switch.call("ip", "link", "set", f"port{host.number}", "nomaster")
 
     def mend(self, host):

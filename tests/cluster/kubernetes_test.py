@@ -1,4 +1,4 @@
-"""Manifests of `weft k8s`: held to Kubernetes' published schemas, and run, pod by pod, with what they give a pod and nothing else."""
+"""Manifests of `weft k8s`: validated against Kubernetes' published schemas, and run pod by pod with only what they give a pod."""
 
 import os
 import re
@@ -18,7 +18,7 @@ import kubernetes_validate  # noqa: E402
 from pods import Cluster, documents, one  # noqa: E402
 
 WEFT = os.environ["WEFT"]
-OLDEST, NEWEST = "1.29", "1.37"  # of Kubernetes: what the manifest says it needs, and the newest that the schemas know
+OLDEST, NEWEST = "1.29", "1.37"  # of Kubernetes: the manifest's minimum, and the newest in the schemas
 RECIPE = """
 model = { name = "mlp", layers = 1, width = 16 }
 data = { name = "fashion-mnist" }
@@ -27,7 +27,7 @@ optimizer = { name = "sgd", lr = 0.01 }
 run = { steps = 60, reproducible_slots = 2, timeout_s = 30 }
 save = { folder = "runs/a", every = "50 steps" }
 """
-LONG = ["--set", "run.steps=600"]  # so that there is time to disturb it
+LONG = ["--set", "run.steps=600"]  # long enough to be disturbed
 
 
 def weft(*arguments, status=0):
@@ -64,7 +64,7 @@ class Schemas(KubernetesTest):
                     kubernetes_validate.validate(document, version, strict=True)
 
     def test_jobset(self):
-        """JobSet's own schema is not among those; the Job in it is Kubernetes'."""
+        """JobSet's own schema is not among them; the Job in it is Kubernetes'."""
         for arguments in self.CASES:
             for document in documents(self.manifest("--jobset", *arguments)):
                 job = document
@@ -90,7 +90,7 @@ class Pods(KubernetesTest):
         return cluster
 
     def check(self, cluster, *arguments, folder="runs/a"):
-        """Against the same training, undisturbed, on one machine: with reproducible_slots it has the same bits."""
+        """Compares with the same training, undisturbed, on one machine: with reproducible_slots it has the same bits."""
         expected = weft("train", self.recipe, "-n", 2, *arguments, "--set", f"save.folder={self.folder}/reference", "--resume", "none")
         self.assertEqual(self.last_loss(cluster.outputs()), self.last_loss(expected))
         shutil.rmtree(self.folder / "reference")
@@ -128,7 +128,7 @@ class Pods(KubernetesTest):
         self.assertEqual(self.replace(1).failures, {})
 
     def test_the_head_is_replaced(self):
-        """The other joins the new one, on its new address."""
+        """The other pod joins the new head at its new address."""
         self.assertEqual(self.replace(0).failures, {})
 
     def test_healthy_and_asked_to_stop(self):
@@ -141,7 +141,7 @@ class Pods(KubernetesTest):
         statuses = [pod.program.wait(timeout=cluster.pod_spec["terminationGracePeriodSeconds"]) for pod in cluster.pods.values()]
         self.assertEqual(statuses, [75, 75], cluster.outputs())
         self.assertLess(time.monotonic() - begin, 10)
-        cluster.run(60)  # replaced, and not counted
+        cluster.run(60)  # replaced, and not counted as failed
         self.assertEqual(cluster.failures, {})
         self.check(cluster, *LONG)
 

@@ -1,4 +1,4 @@
-"""Trainings over several hosts of tests: a recipe, the programs that are started on hosts, and what they say."""
+"""Trainings over several test hosts: a recipe, the programs started on hosts, and their output."""
 
 import os
 import pathlib
@@ -24,7 +24,7 @@ save = {{ folder = "{save}", every = "5 steps" }}
 
 
 class Started:
-    """A program whose output goes to a file, so that it can be read while it runs."""
+    """A program whose output goes to a file, so it can be read while the program runs."""
 
     def __init__(self, host, argv, folder, env=None):
         self.output = tempfile.TemporaryFile()
@@ -80,7 +80,7 @@ class HostsTest(unittest.TestCase):
         self.assertEqual(status, 0, out + err)
 
     def assert_nothing_runs(self, host):
-        """But the sleeper that holds the host."""
+        """Checks that only the process that holds the host remains."""
         def programs():
             _, text, _ = host.run(["ps", "-e", "-o", "pid=,args="])
             return [line for line in text.splitlines() if "defunct" not in line and "sshd" not in line and ("weft" in line or "sh -c" in line or "sleep 6" in line)]

@@ -1,4 +1,4 @@
-"""What Debian's Prometheus reads of a run on two hosts, and what it makes of it by the alerts that come with weft."""
+"""Debian's Prometheus scrapes a run on two hosts, with the alerts that come with weft."""
 
 import json
 import pathlib
@@ -26,7 +26,7 @@ class Metrics(HostsTest):
         return self.started[-1]
 
     def scrape(self):
-        """Prometheus, on host 0, of the configuration that comes with weft, but each second."""
+        """Starts Prometheus on host 0 with the configuration that comes with weft, but scraping every second."""
         config = self.folder / "prometheus.yml"
         config.write_text(config.read_text().replace("15s", "1s"))
         words = ["prometheus", "--config.file=prometheus.yml", "--storage.tsdb.path=tsdb", "--web.listen-address=127.0.0.1:9900"]
@@ -37,13 +37,13 @@ class Metrics(HostsTest):
         return status, text
 
     def ask(self, query):
-        """{(host, run, job): value} of the answer."""
+        """The answer as {(host, run, job): value}."""
         status, text = self.read("http://127.0.0.1:9900/api/v1/query?" + urllib.parse.urlencode({"query": query}))
         results = json.loads(text)["data"]["result"] if status == 0 else []  # it may not have started yet
         return {(result["metric"].get("host"), result["metric"].get("run"), result["metric"].get("job")): float(result["value"][1])
                 for result in results}
 
-    def assert_both_are_told(self, local_ranks):
+    def assert_both_are_scraped(self, local_ranks):
         self.scrape()
         both = {("host0", "scraped", "4711"), ("north", "scraped", "4711")}
         wait_for(lambda: set(self.ask("weft_steps_done > 3")) == both, f"steps of both hosts; now {self.ask('weft_steps_done')}", 40)
@@ -53,11 +53,11 @@ class Metrics(HostsTest):
         self.assertEqual(set(self.ask("weft_build_info{version!='',libtorch!=''}")), both)
         self.assertEqual(self.ask("ALERTS"), {})
 
-    def test_of_the_agents_of_two_hosts(self):
+    def test_agents_of_two_hosts(self):
         agents = [self.start(node, ["-n", "2", "--nodes", "2"],
                              {"WEFT_NODE_RANK": node, "WEFT_HEAD": "host0:29400", "WEFT_HOST": ["host0", "north"][node]})
                   for node in range(2)]
-        self.assert_both_are_told(local_ranks=2)
+        self.assert_both_are_scraped(local_ranks=2)
         self.assertEqual(set(self.ask("weft_host_up").values()), {1})
         (self.folder / "metrics").write_text(self.read("http://host1:9090/metrics")[1])
         status, out, err = self.hosts[0].run(["sh", "-c", f"promtool check metrics < {self.folder}/metrics"])
@@ -65,10 +65,10 @@ class Metrics(HostsTest):
         agents[0].program.send_signal(signal.SIGTERM)
         self.assertEqual([agent.wait(30) for agent in agents], [75, 75])
 
-    def test_of_ranks_that_something_else_started(self):
+    def test_ranks_started_by_another_program(self):
         ranks = [self.start(node, [], {"RANK": node, "WORLD_SIZE": 2, "LOCAL_RANK": 0, "LOCAL_WORLD_SIZE": 1, "MASTER_ADDR": "host0",
                                        "MASTER_PORT": 29500, "WEFT_HOST": ["host0", "north"][node]}) for node in range(2)]
-        self.assert_both_are_told(local_ranks=1)
+        self.assert_both_are_scraped(local_ranks=1)
         for rank in ranks:
             rank.program.send_signal(signal.SIGTERM)
         self.assertEqual([rank.wait(30) for rank in ranks], [75, 75])

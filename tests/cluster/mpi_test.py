@@ -1,4 +1,4 @@
-"""Ranks that mpirun starts: on one host, and on those of a SLURM job, whose own variables then say something else."""
+"""Ranks started by mpirun: on one host, and on the hosts of a SLURM job, whose own variables disagree."""
 
 import hashlib
 import os
@@ -33,7 +33,7 @@ class MpiTest(unittest.TestCase):
         self.recipe.write_text(RECIPE.format(folder=self.folder), encoding="utf-8")
 
     def train(self, *starter, expect=0, more=()):
-        """Trains; returns what the weights in the end are, or what was said where that is expected to fail."""
+        """Trains; returns the digest of the weights and the output, or the error text of an expected failure."""
         weights = self.folder / "weights"
         status, out, err = self.cluster.run([*starter, WEFT, "train", self.recipe, "--save", weights, *more], AS_ROOT)
         self.assertEqual(status, expect, f"{starter}: {out}{err}")

@@ -1,4 +1,4 @@
-"""The hosts that the other tests stand on: apart, reachable, slowed, cut off, gone."""
+"""The hosts on which the other tests run: separate, reachable, slowed, cut off, gone."""
 
 import subprocess
 import time
@@ -40,14 +40,14 @@ class NetworkTest(unittest.TestCase):
         self.network.limit(self.network.hosts[0], "200mbit")
         received, seconds, counted = self.send()
         self.assertEqual(received, "12500000")
-        self.assertGreater(seconds, 0.45)  # 0.5 s, less what tbf lets through at first
+        self.assertGreater(seconds, 0.45)  # 0.5 s, minus tbf's initial burst
         self.assertTrue(12_500_000 <= counted < 13_000_000, counted)
 
     def test_cut_and_mended(self):
         self.network.cut(self.network.hosts[1])
         self.assertIn("timed out", self.send()[0])
         self.network.mend(self.network.hosts[1])
-        # What the kernel still has of the address that did not answer: "No route to host" for up to 3 s.
+        # The kernel remembers the address that did not answer: "No route to host" for up to 3 s.
         self.network.hosts[0].call("ip", "neigh", "flush", "all")
         self.assertEqual(self.send()[0], "12500000")
 

@@ -1,4 +1,4 @@
-"""A training over hosts is the training: the same bits as on one host, in every layout, and no more bytes across than told."""
+"""Training over hosts: the same bits as on one host in every layout, and no more bytes across hosts than predicted."""
 
 import os
 import re
@@ -8,7 +8,7 @@ import unittest
 from hosts import Network
 from training import Training
 
-# Name, ranks a host on two hosts, keys of the layout. Tensor parallelism splits sums, so it is the same as on one host alone.
+# Name, ranks per host on two hosts, layout keys. Tensor parallelism splits sums, so it is compared with itself on one host.
 LAYOUTS = [
     ("dp 2 x 1", 1, []),
     ("dp 2 x 2", 2, []),
@@ -32,7 +32,7 @@ class ParityTest(unittest.TestCase):
         cls.addClassCleanup(cls.training.close)
 
     def over(self, hosts):
-        """The first of the hosts as a network of their own."""
+        """The first hosts as a separate network."""
         part = object.__new__(Network)
         part.hosts = self.network.hosts[:hosts]
         return part
@@ -52,8 +52,8 @@ class ParityTest(unittest.TestCase):
         self.assertNotEqual(self.training.train(self.over(2), 2, keys), self.training.alone(4))
         self.assertEqual(self.training.train(self.over(2), 2, keys, "again.safetensors"), self.training.digest("hosts.safetensors"))
 
-    def test_bytes_that_cross_are_those_told(self):
-        """Two lengths of run, so that the start and the end are taken away."""
+    def test_bytes_across_hosts_are_as_predicted(self):
+        """Uses two run lengths, so that start and end cancel out."""
         big = ["model.width=128", "model.layers=4", "run.evaluate_every=0"]
         for keys in [], ["layout.shard_level=parameters"], ["layout.pp=2"], ["layout.dp=2", "layout.tp=2"]:
             with self.subTest(keys=keys):
@@ -66,8 +66,8 @@ class ParityTest(unittest.TestCase):
                 command = [os.environ["WEFT"], "show", self.training.recipe, "-n", "4", "--ranks-per-host", "2"]
                 command += [part for key in [*big, *keys] for part in ("--set", key)]
                 shown = subprocess.run(command, cwd=self.training.folder, capture_output=True, text=True, check=True).stdout
-                number, unit = re.search(r"one sends the others ([\d.]+) (\w+)", shown).groups()
-                told = float(number) * {"B": 1, "KiB": 2**10, "MiB": 2**20}[unit]
+                number, unit = re.search(r"a host sends the others ([\d.]+) (\w+)", shown).groups()
+                predicted = float(number) * {"B": 1, "KiB": 2**10, "MiB": 2**20}[unit]
                 # Headers of TCP, IP and Ethernet: 66 bytes in 1514; acknowledgements the other way.
-                self.assertLess(step, told * 1.03 * 1514 / 1448 + 20_000, f"told {told}")
-                self.assertGreater(step, told * 0.95)
+                self.assertLess(step, predicted * 1.03 * 1514 / 1448 + 20_000, f"predicted {predicted}")
+                self.assertGreater(step, predicted * 0.95)

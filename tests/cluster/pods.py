@@ -1,9 +1,8 @@
-"""Pods for tests: what Kubernetes would make of a manifest of `weft k8s`, on hosts of hosts.py.
+"""Pods for tests: runs a manifest of `weft k8s` as Kubernetes would, on hosts of hosts.py.
 
-Each pod is a host with an address of its own. Its command runs as process 1 of the manifest's user, in a root that nobody can write,
-with the manifest's volumes, working folder and environment and nothing else. Names come as in a cluster: a pod's own at once, those of
-others `name_delay` seconds after they have started, none once they are gone. Pods that fail are replaced, on another address, or not, as
-the Job's rules say.
+Each pod is a host with its own address. Its command runs as process 1 and the manifest's user, in a read-only root, with only the
+manifest's volumes, working folder and environment. Names appear as in a cluster: a pod's own at once, those of others `name_delay`
+seconds after their start, none after their end. Pods that fail are replaced, at another address, or not, as the Job's rules say.
 
     with Cluster(manifest, folder, name_delay=2) as cluster:
         cluster.run(seconds=60)
@@ -19,7 +18,7 @@ import yaml
 from hosts import Host, Network, children_of, die_with_parent
 
 CACHE = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "weft"
-# What an image has: this machine's Debian, and weft where it finds its libraries.
+# Contents of an image: this machine's Debian, and weft where it finds its libraries.
 MAKE_ROOT = """
 set -eu
 root=$1 weft=$2 cache=$3 shm=$4
@@ -48,7 +47,7 @@ def one(documents_, kind):
 
 
 class Pod:
-    """One of a Job's, from its start to its end."""
+    """One pod of a Job, from its start to its end."""
 
     def __init__(self, cluster, index):
         self.cluster, self.index, self.name = cluster, index, f"{cluster.host_stem}-{index}"
@@ -95,13 +94,13 @@ class Pod:
         return re.sub(r"\$?\$\(([^)]*)\)", lambda m: m[0][1:] if m[0].startswith("$$") else environment.get(m[1], m[0]), text)
 
     def send_signal(self, number):
-        """To process 1 of the pod: nsenter's child's child."""
+        """Signals process 1 of the pod: nsenter's grandchild."""
         for outer in children_of(self.program.pid):
             for inner in children_of(outer):
                 os.kill(inner, number)
 
     def is_healthy(self):
-        """Whether the liveness probe finds it so."""
+        """Returns whether the liveness probe succeeds."""
         container = self.cluster.pod_spec["containers"][0]
         probe = container["livenessProbe"]["httpGet"]
         port = {port["name"]: port["containerPort"] for port in container["ports"]}[probe["port"]]
@@ -119,7 +118,7 @@ class Pod:
 
 class Cluster:
     def __init__(self, manifest, folder, name_delay=0.0, late=None):
-        """`folder` has the volumes' files, from one Cluster to the next; `late` tells how many seconds after the others a pod comes."""
+        """`folder` keeps the volumes' files from one Cluster to the next; `late`: index -> seconds by which that pod starts late."""
         self.documents, self.folder, self.name_delay, self.late = documents(manifest), Path(folder), name_delay, late or {}
         job, jobset = one(self.documents, "Job"), one(self.documents, "JobSet")
         if jobset:
@@ -137,7 +136,7 @@ class Cluster:
     def check_service(self):
         service, labels = one(self.documents, "Service"), self.job["template"]["metadata"]["labels"]
         assert service["metadata"]["name"] == self.service and service["spec"]["clusterIP"] == "None", service
-        assert service["spec"]["publishNotReadyAddresses"], "names would come only with readiness"
+        assert service["spec"]["publishNotReadyAddresses"], "names would appear only with readiness"
         assert service["spec"]["selector"].items() <= labels.items(), (service, labels)
 
     def volume(self, volume):
@@ -162,7 +161,7 @@ class Cluster:
         return secret["stringData"][wanted["key"]]
 
     def publish(self, now_in=None):
-        """What the cluster's name server knows now, in each pod; the kubelet tells a pod its own name."""
+        """Gives each pod the names that the cluster's name server knows now; the kubelet adds a pod's own name."""
         now = time.monotonic()
         pods = list(self.pods.values()) + ([now_in] if now_in else [])
         known = {f"{pod.name}.{self.service}": pod.host.address for pod in pods if now - pod.started >= self.name_delay}
@@ -174,14 +173,14 @@ class Cluster:
                 self.network.name_hosts(names, on=pod.host)
 
     def action(self, status):
-        """What the Job's rules say of an exit status."""
+        """The action of the Job's rules for an exit status."""
         for rule in self.job["podFailurePolicy"]["rules"]:
             if status in rule.get("onExitCodes", {}).get("values", []):
                 return rule["action"]
         return "Count"
 
     def step(self):
-        """What the Job's controller and the name server do in a moment."""
+        """One step of the Job's controller and the name server."""
         for index in range(self.job["completions"]):
             if index not in self.pods and index not in self.done and time.monotonic() - self.begin >= self.late.get(index, 0.0):
                 self.pods[index] = Pod(self, index)
@@ -206,16 +205,16 @@ class Cluster:
             raise AssertionError(f"the Job failed, pod {index} for good: {pod.output()}")
 
     def lose(self, index):
-        """The pod is gone, whatever it was doing."""
+        """Ends the pod, whatever it is doing."""
         self.pods.pop(index).end()
         self.replaced += 1
 
     def run(self, seconds, until=lambda: False):
-        """Until all pods are done, or that."""
+        """Runs until all pods are done, or until() is true."""
         end = time.monotonic() + seconds
         while len(self.done) < self.job["completions"] and not until():
             if time.monotonic() > end:
-                raise AssertionError(f"not at its end after {seconds} s:\n{self.outputs()}")
+                raise AssertionError(f"not done after {seconds} s:\n{self.outputs()}")
             self.step()
             time.sleep(0.05)
 

@@ -1,7 +1,7 @@
 """A SLURM cluster for tests: slurmctld on host0, a slurmd on each host after it, each host a network namespace (hosts.py).
 
-Debian's slurm-wlm and munge, with a key and folders of their own: nothing of /etc/slurm or /etc/munge is read or touched. All of it
-ends with the hosts.
+Runs Debian's slurm-wlm and munge with a separate key and folders: nothing of /etc/slurm or /etc/munge is read or changed.
+Everything ends with the hosts.
 
     with SlurmCluster(2) as cluster:
         status, out, err = cluster.run(["srun", "-N2", "hostname"])
@@ -14,7 +14,7 @@ from pathlib import Path
 
 from hosts import Host, Network, wait_for
 
-# Credentials that expire at once let a requeued job start again after seconds, and not two minutes.
+# Short-lived credentials let a requeued job restart after seconds instead of two minutes.
 CONFIGURATION = """
 ClusterName=weft
 SlurmctldHost=host0
@@ -42,7 +42,7 @@ KillWait=2
 JobCompType=jobcomp/none
 NodeName=host[1-{nodes}] CPUs=4 State=UNKNOWN
 PartitionName=main Nodes=ALL Default=YES MaxTime=INFINITE State=UP
-# CPUs may be told that are not there, so that four ranks fit on any machine.
+# Allows more CPUs than the machine has, so that four ranks fit on any machine.
 SlurmdParameters=config_overrides
 """
 
@@ -72,7 +72,7 @@ class SlurmCluster:
             raise
 
     def prepare(self, host):
-        """Munge on a host, with a /run of its own."""
+        """Starts munge on a host, with its own /run."""
         host.call("mount", "-t", "tmpfs", "-o", "mode=755", "tmpfs", "/run")
         host.call("mkdir", "-m", "755", "/run/munge")
         self.daemon(host, "munged", "--foreground", "--force", f"--key-file={self.folder}/munge.key", "--socket=/run/munge/munge.socket.2",
@@ -84,7 +84,7 @@ class SlurmCluster:
             host.start(argv, self.environment(), stdin=subprocess.DEVNULL, stdout=log, stderr=log)
 
     def environment(self):
-        # What this process was itself given by a cluster is none of this one's business.
+        # Removes what a cluster gave this process itself.
         strange = {name: None for name in os.environ if name.startswith(("SLURM_", "SBATCH_", "WEFT_", "OMPI_", "PMI"))}
         return {**strange, "SLURM_CONF": self.configuration}
 
@@ -93,11 +93,11 @@ class SlurmCluster:
         self.daemon(host, "slurmd", "-D", "-N", host.name)
 
     def lose(self, host):
-        """A node whose power fails."""
+        """Ends a node as a power failure would."""
         self.network.vanish(host)
 
     def replace(self, number):
-        """A node in the place of a lost one, which joins under its name."""
+        """Starts a node that replaces a lost one under the same name."""
         host = Host(number)
         self.network.add(host)
         self.network.named.discard(number)
@@ -123,7 +123,7 @@ class SlurmCluster:
         return out.strip()
 
     def job(self, number):
-        """What SLURM knows of a job: {"JobState": "RUNNING", "Restarts": "0", ...}."""
+        """SLURM's record of a job: {"JobState": "RUNNING", "Restarts": "0", ...}."""
         status, out, err = self.run(["scontrol", "-o", "show", "job", number])
         if status != 0:
             raise AssertionError(f"scontrol show job {number}: {err}")

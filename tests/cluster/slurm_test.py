@@ -1,4 +1,4 @@
-"""Trainings that SLURM starts, ends, requeues and loses nodes of: a real slurmctld, two nodes (slurm_cluster.py)."""
+"""Trainings that SLURM starts, ends and requeues, and that lose nodes: a real slurmctld, two nodes (slurm_cluster.py)."""
 
 import hashlib
 import os
@@ -29,7 +29,7 @@ class SlurmTest(unittest.TestCase):
         cls.addClassCleanup(cls.cluster.close)
 
     def setUp(self):
-        folder = tempfile.TemporaryDirectory(prefix="weft slurm's $-")  # which every script must quote
+        folder = tempfile.TemporaryDirectory(prefix="weft slurm's $-")  # every script must quote this
         self.addCleanup(folder.cleanup)
         self.folder = Path(folder.name)
         (self.folder / "text").write_text("".join(f"{i * i} is the square of {i}. " for i in range(2000)), encoding="utf-8")
@@ -42,7 +42,7 @@ class SlurmTest(unittest.TestCase):
         return out, err
 
     def train(self, before, *more):
-        """Trains; returns what the weights in the end are."""
+        """Trains; returns the digest of the final weights."""
         weights = self.folder / "weights"
         self.run_on(*before, WEFT, "train", self.recipe, "--save", weights, *more)
         return hashlib.sha256(weights.read_bytes()).hexdigest()
@@ -61,22 +61,22 @@ class SlurmTest(unittest.TestCase):
             alone = self.train([], "-n", str(ranks))
             self.assertEqual(self.train(["srun", f"-N{nodes}", f"-n{ranks}"]), alone, f"{ranks} ranks on {nodes} nodes")
 
-    def test_a_task_a_host_starts_the_ranks_there(self):
+    def test_one_task_per_host_starts_its_ranks(self):
         alone = self.train([], "-n", "4")
         self.assertEqual(self.train(["srun", "-N2", "--ntasks-per-node=1"], "-n", "2"), alone)
         expected, job = self.begin_slowly("-n", "1", "--restarts", "1")
         self.run_on("scancel", "--signal=USR1", job)
-        self.wait_for_log(job, ": is requeued, to go on")
+        self.wait_for_log(job, ": requeued to continue")
         self.slow(None)
         log, weights = self.ended(job)
-        self.assertIn("stopped, as it was asked to, and saved", log)
+        self.assertIn("stopped as requested, and saved", log)
         self.assertEqual(weights, expected)
         _, err = self.run_on("srun", "-N2", "-n4", WEFT, "train", self.recipe, "-n", "2", expect=1)
-        self.assertIn("srun started 4 tasks on 2 hosts, and -n asks for ranks besides", err)
+        self.assertIn("srun started 4 tasks on 2 hosts, and -n asks for further ranks", err)
 
-    def test_steps_side_by_side_meet_apart(self):
-        tell = f"srun -N2 -n2 --exact '{WEFT}' train the*.toml --summary"
-        self.run_on("salloc", "-N2", "--ntasks-per-node=2", "bash", "-c", f"{tell} a & {tell} b && wait $!", cwd=self.folder)
+    def test_concurrent_steps_stay_separate(self):
+        step = f"srun -N2 -n2 --exact '{WEFT}' train the*.toml --summary"
+        self.run_on("salloc", "-N2", "--ntasks-per-node=2", "bash", "-c", f"{step} a & {step} b && wait $!", cwd=self.folder)
         self.assertIn('"world":2', re.sub(r"\s", "", (self.folder / "a").read_text() + (self.folder / "b").read_text()))
 
     def test_outside_a_step_there_is_one_rank(self):
@@ -101,13 +101,13 @@ class SlurmTest(unittest.TestCase):
         self.assertIn("SLURM_HET_SIZE=2: ", err)
 
     def long_training(self):
-        """A script of one that saves, and the weights that nobody interrupted."""
+        """Weights of an uninterrupted long training, and the options of one that saves."""
         steps = ("--set", "run.steps=300")
         type(self).uninterrupted = self.uninterrupted or self.train([], "-n", "2", *steps)
         return self.uninterrupted, (*steps, "--set", f"save.folder={self.folder}/runs", "--set", "save.every=5 steps", "--set", "save.keep=0", "-N", "2")
 
     def ended(self, job):
-        """The log of a job that went to its end; its weights."""
+        """Waits for the end of a job; returns its log and weights."""
         state = self.cluster.wait_for_state(job, ("COMPLETED", "FAILED", "CANCELLED", "NODE_FAIL", "TIMEOUT"), 90)
         self.assertEqual(state["JobState"], "COMPLETED", self.log(job))
         return self.log(job), self.weights_saved()
@@ -118,7 +118,7 @@ class SlurmTest(unittest.TestCase):
         return hashlib.sha256(weights.read_bytes()).hexdigest()
 
     def slow(self, rate="1mbit"):
-        """Steps across hosts take long, until this is called with None."""
+        """Slows steps across hosts, until called with None."""
         for host in self.cluster.network.hosts[1:]:
             self.cluster.network.limit(host, rate)
 
@@ -126,7 +126,7 @@ class SlurmTest(unittest.TestCase):
         wait_for(lambda: text in self.log(job), f"'{text}' in the log of job {job}", seconds)
 
     def begin_slowly(self, *more, log="log-%j"):
-        """Submits a long training, which has saved once it is given back, and is still far from its end."""
+        """Submits a long training; returns after its first save, long before its end."""
         expected, options = self.long_training()
         self.slow()
         self.addCleanup(self.slow, None)
@@ -134,24 +134,24 @@ class SlurmTest(unittest.TestCase):
         self.wait_for_log(job, "saved ")
         return expected, job
 
-    def test_what_is_saved_before_the_time_is_over_goes_on(self):
-        # SLURM looks at times every half minute: it signals at the first look.
+    def test_a_run_saved_before_its_time_limit_resumes(self):
+        # SLURM checks times every half minute: it signals at the first check.
         expected, job = self.begin_slowly("--time", "1", "--signal-before", "30", "--set", "save.deadline_s=20")
-        self.wait_for_log(job, ": is requeued, to go on")
+        self.wait_for_log(job, ": requeued to continue")
         self.slow(None)
         log, weights = self.ended(job)
-        self.assertIn("stopped, as it was asked to, and saved", log)
-        self.assertRegex(log, r"going on from .*/step-0*\d+")
+        self.assertIn("stopped as requested, and saved", log)
+        self.assertRegex(log, r"resuming from .*/step-0*\d+")
         self.assertIn(f"job {job}, start 1: on host", log)
         self.assertEqual(weights, expected)
 
-    def test_an_array_goes_on_until_all_is_done(self):
+    def test_an_array_continues_until_done(self):
         expected, job = self.begin_slowly("--array", "3", log="log-%A")
         self.slow(None)
         first = re.match(r"job (\d+), start 0", self.log(job))[1]
-        self.cluster.run(["scancel", "--signal=USR1", first])  # whose status, of a job of an array, is wrong in SLURM 22.05
+        self.cluster.run(["scancel", "--signal=USR1", first])  # its status, for an array job, is wrong in SLURM 22.05
         wait_for(lambda: not self.run_on("squeue", "-h", "-j", job)[0], "end of the array", 60)
-        self.assertRegex(self.log(job), "(?s)the next job of the array goes on.*going on from ")
+        self.assertRegex(self.log(job), "(?s)the next job of the array continues.*resuming from ")
         self.assertEqual(self.cluster.job(f"{job}_2")["JobState"], "COMPLETED")
         self.assertEqual(self.cluster.job(f"{job}_3")["JobState"], "CANCELLED")
         self.assertEqual(self.weights_saved(), expected)
@@ -163,21 +163,21 @@ class SlurmTest(unittest.TestCase):
         self.cluster.replace(2)
         self.slow(None)
         log, weights = self.ended(job)
-        self.assertIn("going on from ", log)
+        self.assertIn("resuming from ", log)
         self.assertEqual(weights, expected)
 
-    def test_scancel_is_the_end(self):
+    def test_scancel_ends_the_run(self):
         _, job = self.begin_slowly()
         self.run_on("scancel", job)
         self.cluster.wait_for_state(job, ("CANCELLED",))
         self.assertNotIn("requeued", self.log(job))
 
-    def test_a_rank_that_dies_is_started_again_in_the_job(self):
+    def test_a_dead_rank_is_restarted_within_the_job(self):
         expected, job = self.begin_slowly("--restarts", "1")
         self.run_on("scancel", "--signal=KILL", f"{job}.0")
         self.slow(None)
         log, weights = self.ended(job)
-        self.assertRegex(log, "(?s)failed with status 137.*going on from ")
+        self.assertRegex(log, "(?s)failed with status 137.*resuming from ")
         self.assertEqual(weights, expected)
 
 

@@ -1,4 +1,4 @@
-"""weft run and weft train --hosts: agents that are started through a real sshd on each host."""
+"""weft run and weft train --hosts: agents started through a real sshd on each host."""
 
 import signal
 import subprocess
@@ -86,7 +86,7 @@ class SshTest(HostsTest):
         run.program.send_signal(signal.SIGINT)
         self.assertEqual(run.wait(10), 130)
 
-    def test_where_ssh_goes_through_a_proxy_any_interface_may_lead_to_the_others(self):
+    def test_through_an_ssh_proxy_the_head_listens_on_all_interfaces(self):
         run = self.run_script("host1:1", "echo up; sleep 60", "--ssh-option", f"ProxyCommand={PROXY}")
         run.says("up")
         self.assertEqual({address for address, _ in self.hosts[0].listening()}, {"::"})
@@ -99,7 +99,7 @@ class SshTest(HostsTest):
         for host in self.hosts:
             _, text, _ = host.run(["ps", "-e", "-ww", "-o", "args"])
             self.assertNotIn(token, text)
-        # And who does not know it reaches head and store on the interface that leads to the others at most.
+        # Without the secret, head and store are reachable at most on the interface that leads to the others.
         self.assertEqual([address for address, _ in self.hosts[0].listening()], ["10.77.0.1"] * 2)
         self.assertIn("ForwardAgent=no", self.hosts[0].run(["ps", "-e", "-ww", "-o", "args"])[1])
         run.program.send_signal(signal.SIGINT)
@@ -120,17 +120,17 @@ class SshTest(HostsTest):
         run.program.send_signal(signal.SIGKILL)
         self.assert_clean()
 
-    def test_an_ssh_that_ends_takes_only_the_reader_with_it(self):
+    def test_an_ssh_that_ends_only_loses_output(self):
         run = self.run_script("host1:1,host2:1", "echo up $RANK; sleep 60")
         run.says("up 1")
         _, pids, _ = self.hosts[0].run(["pgrep", "-f", "^ssh .*host2"])
         self.assertEqual(self.hosts[0].run(["kill", "-9", *pids.split()])[0], 0)
-        run.says("host host2: its ssh was ended by signal 9: nobody reads what its ranks print any more")
+        run.says("host host2: its ssh was ended by signal 9: the output of its ranks is no longer read")
         run.program.send_signal(signal.SIGINT)
         self.assertEqual(run.wait(15), 130)
         self.assert_clean()
 
-    def test_hosts_that_cannot_be_had_are_named(self):
+    def test_unavailable_hosts_are_named(self):
         def refused(hosts, pattern, *words, **options):
             run = self.run_script(hosts, "sleep 60", *words, **options)
             self.assertEqual(run.wait(25), 1, run.text())
@@ -139,7 +139,7 @@ class SshTest(HostsTest):
             self.assert_clean()
 
         refused("host1:1,nowhere:1", "host nowhere: ssh: .*Could not resolve hostname nowhere")
-        refused("host1:1,host2:1", r"host host[12]: there is no program /no/weft there; install weft at that path, or tell --remote-weft",
+        refused("host1:1,host2:1", r"host host[12]: there is no program /no/weft there; install weft at that path, or use --remote-weft",
                 "--remote-weft", "/no/weft")
         self.know(["host1"])
         refused("host1:1,host2:1", "host host2: ssh: .*Host key verification failed")
@@ -148,7 +148,7 @@ class SshTest(HostsTest):
         self.know(["host1", "host2"])
         self.hosts[0].tmpfs("/mnt", "1m")
         self.hosts[0].call("mkdir", "/mnt/only-here")
-        refused("host1:1,host2:1", "host host[12]: cannot work in the folder /mnt/only-here there: No such file or directory",
+        refused("host1:1,host2:1", "host host[12]: cannot enter the folder /mnt/only-here there: No such file or directory",
                 folder="/mnt/only-here")
         for started in self.started:
             if started.program.args[-1] == str(self.keys / "sshd_config"):
@@ -156,7 +156,7 @@ class SshTest(HostsTest):
                 started.wait(5)
         refused("host1:1,host2:1", "host host[12]: ssh: .*Connection refused")
 
-    def test_a_host_vanishes_and_those_that_remain_go_on(self):
+    def test_a_host_vanishes_and_the_others_continue(self):
         run = self.start("train", ["--hosts", "host1:1,host2:1"], self.recipe("fewer", steps=60), "-n", "1:2", "--restarts", "3",
                          "--host-timeout", "3", "--save", "fewer.safetensors")
         run.says("saved .*/step-")

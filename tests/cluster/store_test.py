@@ -1,4 +1,4 @@
-"""The store that ranks of several hosts meet at: where rank 0 listens, and whom it lets in."""
+"""The store of ranks on several hosts: where rank 0 listens, and whom it admits."""
 
 import os
 import pathlib
@@ -13,7 +13,7 @@ TRAIN = [os.environ["WEFT"], "train", ROOT / "recipes" / "gpt.toml", "--set", f"
 for setting in ("model.layers=1", "model.width=16", "model.heads=1", "model.context=16", "batch.global=4", "optimizer.warmup=1",
                 "run.steps=2", "run.evaluate_every=2", "run.timeout_s=60"):
     TRAIN += ["--set", setting]
-# A stranger who talks of something else: what it hears, until it is thrown out.
+# A stranger with another protocol: counts the bytes that it receives before it is disconnected.
 KNOCK = """
 import socket
 stranger = socket.create_connection(("host0", 29500), 5)
@@ -42,7 +42,7 @@ class StoreTest(unittest.TestCase):
                                               stderr=subprocess.STDOUT, text=True)
 
     def listening(self):
-        """Addresses on host0 at which somebody listens on the port."""
+        """Addresses on host0 with a listener on the port."""
         return [address for address, port in self.network.hosts[0].listening() if port == PORT]
 
     def finish(self, *ranks):
@@ -58,10 +58,10 @@ class StoreTest(unittest.TestCase):
         guest = self.start(1, token="guessed")
         out = guest.communicate(timeout=120)[0]
         self.assertNotEqual(guest.returncode, 0)
-        self.assertIn("whose token is not the job's; give all ranks the same WEFT_TOKEN", out)
+        self.assertIn("it refuses this rank's token; give all ranks the same WEFT_TOKEN", out)
         self.finish(first, self.start(1))
 
-    def test_names_that_mean_loopback_at_home(self):
+    def test_hosts_whose_own_name_means_loopback(self):
         """As Debian's installer writes them: a host's own name is 127.0.1.1 there, and only there."""
         self.network.name_hosts({"host0": "127.0.1.1", "host1": "10.77.0.2"}, on=self.network.hosts[0])
         self.network.name_hosts({"host0": "10.77.0.1", "host1": "127.0.1.1"}, on=self.network.hosts[1])

@@ -1,4 +1,4 @@
-"""Who holds up the others is named while the run goes on: a rank, on which host and in what, or a slow link."""
+"""Stragglers are named during the run: a rank, its host and what is slow, or a slow link."""
 
 import signal
 import threading
@@ -35,7 +35,7 @@ class StragglersTest(unittest.TestCase):
         done.set()
         slowing.join()
         self.assertEqual([program.returncode for program in programs], [0, 0], outputs)
-        self.assertRegex("".join(outputs[0]), r"rank 1 on host host1 is behind: its steps take [\d.]+ times what others' take .*, in computing")
+        self.assertRegex("".join(outputs[0]), r"rank 1 on host host1 is behind: its steps take [\d.]+x the others' median .*, in compute")
 
 
 class SlowLinkTest(HostsTest):
@@ -59,22 +59,22 @@ class SlowLinkTest(HostsTest):
 
 
 class TwoHosts(SlowLinkTest):
-    def test_a_link_that_becomes_slow_is_told(self):
+    def test_a_link_that_becomes_slow_is_reported(self):
         head = self.train()
         head.says("saved .*/step-")
-        time.sleep(2.5)  # what links of this run carry is known then
+        time.sleep(2.5)  # by now the usual rate of this run's links is known
         self.network.limit(self.hosts[1], self.SLOW)
-        head.says(r"the link between hosts host0 and host1 is slow: [\d.]+ \wi?B/s, where links of this run carry .*netcheck")
+        head.says(r"the link between hosts host0 and host1 is slow: [\d.]+ \wi?B/s, while links of this run usually carry .*netcheck")
         self.stop()
 
-    def test_a_call_that_it_makes_too_long_is_told(self):
+    def test_a_call_that_times_out_on_it_is_reported(self):
         self.network.limit(self.hosts[1], "1mbit")
         head = self.train(width=64, timeout_s=1.5)
         self.assertEqual([started.wait(30) for started in self.started], [1, 1], head.text())
         self.assertRegex(head.text(), r"weft: .*rank.*within 1.5 s.*host1.*(all_reduce|reduce_scatter|broadcast) |"
-                                      r"weft: .*ranks .*host1.* have come to (all_reduce|reduce_scatter) .*within 1.5 s")
+                                      r"weft: .*ranks .*host1.* have reached (all_reduce|reduce_scatter) .*within 1.5 s")
 
-    def test_netcheck_tells_what_a_link_carries(self):
+    def test_netcheck_reports_the_rate_of_a_link(self):
         for host, rate in zip(self.hosts, (None, "100mbit")):  # 1 % of what these hosts carry without a limit
             self.network.limit(host, rate)
         words = [WEFT, "run", "-n", "1", "--head", "host0:29400", "--nodes", "2", "--node-rank"]
@@ -90,5 +90,5 @@ class FourHosts(SlowLinkTest):
 
     def test_a_host_behind_a_slow_link_is_named(self):
         self.network.limit(self.hosts[1], self.SLOW)
-        self.train().says(r"host host1 has slow links: .*/s, where links of this run carry .*netcheck")
+        self.train().says(r"host host1 has slow links: .*/s, while links of this run usually carry .*netcheck")
         self.stop()

@@ -1,6 +1,6 @@
 """weft train under PyTorch 2.11's torchrun, an agent on each of two hosts: its ranks join torchrun's store.
 
-torchrun is the one of tools/bootstrap --tests: the Python parts of PyTorch's wheel, on the libraries of it that weft itself links.
+torchrun comes from tools/bootstrap --tests: the Python parts of PyTorch's wheel, on the wheel's libraries that weft itself links.
 """
 
 import os
@@ -17,7 +17,7 @@ PYTHON_PART = PACKAGES / "torch" / "lib" / "libtorch_python.so"
 
 
 def empty_libraries(folder, path):
-    """Libraries of CUDA that the Python part asks for and no call on a CPU enters, where there are none."""
+    """Makes empty stand-ins for missing CUDA libraries that the Python part links but no CPU call enters."""
     listed = subprocess.run(["ldd", PYTHON_PART], env=dict(os.environ, LD_LIBRARY_PATH=path), capture_output=True, text=True, check=True)
     folder.mkdir()
     for line in listed.stdout.splitlines():
@@ -43,7 +43,7 @@ class TorchrunTest(HostsTest):
         return self.started[-1]
 
     def train(self, node, recipe, *words, launcher=()):
-        # The libraries are Python's business: weft finds its own.
+        # LD_LIBRARY_PATH is for Python: weft finds its own libraries.
         return self.torchrun(node, *launcher, "--no-python", "env", "-u", "LD_LIBRARY_PATH", WEFT, "train", recipe, *words)
 
     def test_same_bits_as_one_host(self):
@@ -53,17 +53,17 @@ class TorchrunTest(HostsTest):
         self.train_alone("one", 2)
         self.assertEqual((self.folder / "both.safetensors").read_bytes(), (self.folder / "one.safetensors").read_bytes())
 
-    def test_torchrun_restarts_and_weft_goes_on(self):
+    def test_torchrun_restarts_and_weft_resumes(self):
         recipe = self.recipe("again", steps=300)
         agents = [self.train(node, recipe, launcher=["--max-restarts", "2", "--monitor-interval", "0.1"]) for node in range(2)]
         self.wait_for_save()
         _, text, _ = self.hosts[1].run(["pgrep", "-f", f"^{WEFT} train again.toml"])
         self.hosts[1].run(["kill", "-9", text.split()[0]])
         self.assertEqual([agent.wait(90) for agent in agents], [0, 0], agents[0].text() + agents[1].text())
-        self.assertIn("going on from", agents[0].text() + agents[1].text())
+        self.assertIn("resuming from", agents[0].text() + agents[1].text())
 
     def wait_for_save(self):
-        """Which host has rank 0 is torchrun's choice."""
+        """Waits for a save on either host: torchrun chooses which one has rank 0."""
         end = time.monotonic() + 60
         while not any("saved again/step-" in agent.text() for agent in self.started):
             self.assertLess(time.monotonic(), end, "".join(agent.text() for agent in self.started))

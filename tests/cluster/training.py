@@ -1,4 +1,4 @@
-"""Small trainings over hosts: a recipe in a folder that all hosts share, its ranks started by hand, and what they leave."""
+"""Small trainings over hosts: a recipe in a folder that all hosts share, its ranks started one by one, and their weights."""
 
 import hashlib
 import os
@@ -16,7 +16,7 @@ run = { steps = 4, evaluate_every = 4, threads = 1, reproducible_slots = 4, time
 
 
 class Training:
-    """One recipe in a folder of its own, under /tmp, where all hosts see it."""
+    """A recipe in its own folder under /tmp, where all hosts see it."""
 
     def __init__(self, recipe=RECIPE):
         self.files = tempfile.TemporaryDirectory(prefix="weft-training-")
@@ -43,7 +43,7 @@ class Training:
         return self.digest(save)
 
     def start(self, network, ranks, keys=(), save=None, env=None):
-        """Starts `ranks` ranks on each host, numbered host by host; the first host's serves."""
+        """Starts `ranks` ranks on each host, numbered host by host; the first one serves the store."""
         programs = []
         for host in network.hosts:
             for local in range(ranks):

@@ -1,4 +1,4 @@
-// Every operation on every backend, number of ranks, element type and awkward size, bit by bit against the reference.
+// Every operation on every back end, number of ranks, element type and awkward size, compared bit by bit with the reference.
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/allclose.h>
 #include <ATen/ops/empty.h>
@@ -25,7 +25,7 @@ enum class Memory { own, registered, mixed };
 struct Row {
   BackendKind backend;
   Memory memory;
-  std::string hosts;  ///< of the ranks, a letter each
+  std::string hosts;  ///< host of each rank, one letter per rank
 
   int ranks() const { return static_cast<int>(hosts.size()); }
 };
@@ -55,7 +55,7 @@ class Collectives : public testing::TestWithParam<Row> {
               {.hosts = row.backend == BackendKind::automatic ? hosts_of(row.hosts) : std::vector<std::string>()});
   }
 
-  // A tensor in the memory that the row asks for.
+  // A tensor in the row's kind of memory.
   at::Tensor make(const Group& group, int64_t numel, at::ScalarType dtype) const {
     const Memory memory = GetParam().memory;
     if (memory == Memory::own) return at::empty({numel}, at::TensorOptions().dtype(dtype));
@@ -144,7 +144,7 @@ TEST_P(Collectives, Move) {
   });
 }
 
-// Round and round the ring, all at once: nobody receives before it has sent.
+// Around the ring, all at once: every rank sends before it receives.
 TEST_P(Collectives, Messages) {
   run([&](const Group& group) {
     const int size = group.size(), me = group.rank();
@@ -161,7 +161,7 @@ TEST_P(Collectives, Messages) {
   });
 }
 
-// Several on their way at a time, both ways, waited for in the opposite order.
+// Several in flight both ways, waited for in the opposite order.
 TEST_P(Collectives, MessagesWaitedForInAnyOrder) {
   run([&](const Group& group) {
     const int size = group.size(), me = group.rank();
@@ -209,7 +209,7 @@ INSTANTIATE_TEST_SUITE_P(
                     Row{BackendKind::automatic, Memory::registered, "aabccca"}),
     name_of);
 
-// More than one chunk of the staging areas, in every path, and the same bits in all of them.
+// More than one chunk of the staging areas, in every path, with the same bits in each.
 TEST(LargeCollectives, StagedRegisteredAndMixedAgree) {
   for (const std::string letters : {"aa", "aaa", "ab", "aabb", "aaab", "abab"}) {
     const int ranks = static_cast<int>(letters.size());
@@ -253,7 +253,7 @@ TEST(LargeCollectives, PartsOfARegisteredBuffer) {
   });
 }
 
-// Without tree_order c10d and hosts add in an order of their own; exact types must still agree.
+// Without tree_order c10d and hosts add in a different order; exact types must still agree.
 TEST(OwnOrder, AgreesOnIntegers) {
   struct OwnOrder {
     BackendKind backend;
@@ -279,7 +279,7 @@ TEST(OwnOrder, AgreesOnIntegers) {
   }
 }
 
-// Rounded to bfloat16 on their way between hosts: to 2^-8 of the hosts' sums, and the same on all ranks.
+// Rounded to bfloat16 between hosts: within 2^-8 of the hosts' sums, and the same on all ranks.
 TEST(AcrossHosts, RoundedSumsAreTheSameEverywhere) {
   for (const std::string letters : {"ab", "aabb", "aaab", "abc"}) {
     const int ranks = static_cast<int>(letters.size());

@@ -1,5 +1,4 @@
-// Joining a world through weft's store: what it costs each rank, at any number of them, and what is told where some do not
-// come.
+// Joining a world through weft's store: its cost per rank, for any number of ranks, and the errors if ranks are missing.
 #include "weft/comm/join.h"
 
 #include <fmt/format.h>
@@ -36,8 +35,8 @@ struct Joining {
   int errors = 0;
 };
 
-/// Ranks that do nothing but join, each a thread with a connection of its own. With the table of who waits for whom where all
-/// are on one host (on several it has a thread a rank).
+/// Ranks that only join, each a thread with its own connection. Includes the table of waiting ranks if all are on one host (on
+/// several hosts it has one thread per rank).
 Joining join_all(int size, int ranks_per_host) {
   const StoreServer server(listen_on_loopback(), "secret");
   std::atomic<int> errors = 0;
@@ -69,7 +68,7 @@ TEST(Join, TripsDoNotGrowWithTheNumberOfRanks) {
   for (const int size : {16, 1024}) {
     const Joining hosts = join_all(size, 8);
     EXPECT_EQ(hosts.errors, 0);
-    EXPECT_EQ(hosts.counts.requests, 2 * size) << "each says which process it is, and where, and is told where all are";
+    EXPECT_EQ(hosts.counts.requests, 2 * size) << "each registers its process and host, and gets all hosts";
     EXPECT_EQ(hosts.counts.connections, size);
     EXPECT_LT(hosts.seconds, 10.0);
     const Joining one_host = join_all(size, size);
@@ -102,29 +101,29 @@ TEST(Join, TheMissingAreNamed) {
   for (std::thread& thread : threads) thread.join();
 }
 
-TEST(Join, RanksThatDoNotCountAlikeAreBothNamed) {
+TEST(Join, RanksWithDifferentWorldSizesAreBothNamed) {
   const StoreServer server(listen_on_loopback(), "secret");
   std::thread other([&] {
     EXPECT_EQ(error_of_joining(place(0, 3, server.port(), 1), milliseconds(20000)),
-              "rank 0 is started in a world of 3, rank 1 in one of 2; give all the same WORLD_SIZE");
+              "rank 0 has a world of 3 ranks but rank 1 has 2; give all ranks the same WORLD_SIZE");
   });
   EXPECT_EQ(error_of_joining(place(1, 2, server.port(), 1), milliseconds(20000)),
-            "rank 1 is started in a world of 2, rank 0 in one of 3; give all the same WORLD_SIZE");
+            "rank 1 has a world of 2 ranks but rank 0 has 3; give all ranks the same WORLD_SIZE");
   other.join();
 }
 
-TEST(Join, ARankThatIsThereAlreadyIsNamed) {
+TEST(Join, ADuplicateRankIsNamed) {
   const StoreServer server(listen_on_loopback(), "secret");
   Place first = place(0, 2, server.port(), 1), second = first;
   second.host = "another";
   std::thread thread([&] { error_of_joining(first, milliseconds(2000)); });
   EXPECT_TRUE(wait_until([&] { return server.counts().requests == 2; }, 20.0));
-  EXPECT_NE(error_of_joining(second, milliseconds(2000)).find("another process has this rank too (RANK=0)"), std::string::npos);
+  EXPECT_NE(error_of_joining(second, milliseconds(2000)).find("another process has the same rank (RANK=0)"), std::string::npos);
   thread.join();
 }
 
 // weft run -- sh -c 'one; two' without a launcher: rank 1 may begin the second program while rank 0 still ends the first.
-TEST(Join, AStoreOfTheProgramBeforeIsLeft) {
+TEST(Join, AnEarlierProgramsStoreIsLeft) {
   auto before = std::make_unique<StoreServer>(listen_on_loopback(free_loopback_port()), "secret");
   Place first = place(0, 2, before->port(), 1), second = place(1, 2, before->port(), 1);
   first.rendezvous.server = second.rendezvous.server = Rendezvous::Server::rank_zero;
@@ -143,7 +142,7 @@ TEST(Join, AStoreOfTheProgramBeforeIsLeft) {
   EXPECT_EQ(hosts, (std::vector<std::string>{"host0", "host1"}));
 }
 
-// torchrun's agent serves a store of c10d's, which knows no token.
+// torchrun's agent serves a c10d store, which knows no token.
 TEST(Join, ThroughTorchrunsStore) {
   FileDescriptor socket = listen_on_loopback();
   const int port = port_of(socket);
@@ -173,7 +172,7 @@ TEST(Join, WithoutTheTokenNobodyJoins) {
   EXPECT_EQ(
       error_of_joining(stranger, milliseconds(20000)),
       fmt::format("rank 1 of 2: cannot reach the store at 127.0.0.1:{}, which the launcher serves, within 20.0 s: it refuses "
-                  "this rank, whose token is not the job's; give all ranks the same WEFT_TOKEN",
+                  "this rank's token; give all ranks the same WEFT_TOKEN",
                   server.port()));
 }
 

@@ -64,7 +64,7 @@ struct Shape {
 
 class MeshGroups : public testing::TestWithParam<Shape> {};
 
-// The sum of the ranks' numbers over an axis tells who was on it.
+// The sum of the ranks' numbers over an axis shows which ranks were on it.
 TEST_P(MeshGroups, SumOverTheirOwnRanks) {
   const Shape shape = GetParam();
   for (BackendKind backend : {BackendKind::automatic, BackendKind::gloo}) {
@@ -88,7 +88,7 @@ TEST_P(MeshGroups, SumOverTheirOwnRanks) {
 INSTANTIATE_TEST_SUITE_P(Comm, MeshGroups, testing::Values(Shape{1, 1}, Shape{2, 2}, Shape{4, 1}, Shape{1, 4}, Shape{3, 2}),
                          [](const auto& info) { return fmt::format("{}x{}", info.param.dp, info.param.tp); });
 
-TEST(Mesh, GroupsMadeInDifferentOrderAreAnError) {
+TEST(Mesh, GroupsCreatedInDifferentOrderAreAnError) {
   try {
     test::run_ranks(4, [](World world) {
       const Mesh mesh(world, {{"dp", 2}, {"tp", 2}});
@@ -102,7 +102,7 @@ TEST(Mesh, GroupsMadeInDifferentOrderAreAnError) {
 }
 
 // Rank 0 may have left because of the failure before a slower rank opens its memory.
-TEST(Mesh, WhoeverJoinsAfterAFailureIsToldOfIt) {
+TEST(Mesh, ALateRankGetsTheEarlierFailure) {
   struct Case {
     std::string announced;
     std::string expected;
@@ -140,7 +140,7 @@ TEST(Group, CountsTraffic) {
   });
 }
 
-TEST(Group, RefusesWhatDoesNotFit) {
+TEST(Group, RefusesUnsuitableTensors) {
   test::run_ranks(2, [](World world) {
     const Mesh mesh(world, {{"dp", 2}});
     const Group group = mesh.group(mesh.axis("dp"));
@@ -184,12 +184,12 @@ TEST(Processes, SumTheSameBitsAsThreadsOnShmAndGloo) {
   }
 }
 
-/// Of all sockets of this process that listen.
+/// Ports of this process's listening sockets.
 std::vector<int> listening_ports() {
   std::vector<int> ports;
   for (int fd = 0; fd < 1024; ++fd) {
     int listens = 0;
-    sockaddr_in6 address{};  // whose port is where that of IPv4 is
+    sockaddr_in6 address{};  // its port is at the same offset as IPv4's
     socklen_t length = sizeof listens, address_length = sizeof address;
     if (getsockopt(fd, SOL_SOCKET, SO_ACCEPTCONN, &listens, &length) != 0 || listens == 0) continue;
     if (getsockname(fd, reinterpret_cast<sockaddr*>(&address), &address_length) != 0) continue;
@@ -198,13 +198,13 @@ std::vector<int> listening_ports() {
   return ports;
 }
 
-// The store's too, which rank 0 serves at a port that is named.
+// Includes the store's port, which rank 0 serves at a named port.
 TEST(Processes, GlooListensAtThePortsThatAreOpen) {
-  constexpr int kFirst = 21500, kLast = 21999;  // others may have some of them
+  constexpr int kFirst = 21500, kLast = 21999;  // other processes may hold some ports
   const std::string open = fmt::format("{}-{}", kFirst, kLast);
   const auto results = test::run_processes(3,
                                            [&](World world) {
-                                             setenv("WEFT_PORTS", open.c_str(), 1);  // of the rank's own process
+                                             setenv("WEFT_PORTS", open.c_str(), 1);  // in the rank's own process
                                              const Mesh mesh(world, {{"dp", 3}});
                                              const Group one = mesh.group(mesh.axis("dp"), {.backend = BackendKind::gloo}),
                                                          two = mesh.group(mesh.axis("dp"), {.backend = BackendKind::gloo});
@@ -240,8 +240,8 @@ TEST(Processes, HostsDecideTheBackend) {
   }
 }
 
-// Two hosts of two ranks: the same bits as one host of four, and as the other calls go their flat way.
-TEST(Processes, SeveralRanksOnSeveralHostsGoInTwoLevels) {
+// Two hosts of two ranks: the same bits as one host of four ranks.
+TEST(Processes, SeveralRanksOnSeveralHostsUseTwoLevels) {
   const auto results =
       test::run_processes(4,
                           [&](World world) -> std::string {

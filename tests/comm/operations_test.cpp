@@ -1,4 +1,4 @@
-// Waiting for c10d's work, a while at a time.
+// Waiting for c10d's work in slices of time.
 #include "weft/comm/c10d/operations.h"
 
 #include <gtest/gtest.h>
@@ -12,7 +12,7 @@ namespace {
 
 using std::chrono::milliseconds;
 
-/// Work that ends just after a wait for it has given up, before the waiter can look.
+/// Work that ends just after a wait for it has given up, before the waiter can check it.
 class LateWork : public c10d::Work {
  public:
   explicit LateWork(std::exception_ptr error) : error_(std::move(error)) {}
@@ -28,8 +28,8 @@ class LateWork : public c10d::Work {
   std::exception_ptr error_;
 };
 
-/// From any place of the program: each has a type of its own.
-TEST(StartCall, StartsOneAtATimeWhateverItStarts) {
+/// From any place in the program: each call has its own type.
+TEST(StartCall, StartsOneCallAtATime) {
   std::atomic<int> under_way = 0, most = 0;
   const auto look = [&] {
     const int now = ++under_way;
@@ -45,7 +45,7 @@ TEST(StartCall, StartsOneAtATimeWhateverItStarts) {
   EXPECT_EQ(most, 1);
 }
 
-TEST(EndsWithin, TellsWorkThatEndsLateFromWorkThatFails) {
+TEST(EndsWithin, DistinguishesLateWorkFromFailedWork) {
   LateWork good(nullptr);
   EXPECT_TRUE(ends_within(good, milliseconds(1)));
   LateWork bad(std::make_exception_ptr(std::runtime_error("no peer")));

@@ -1,4 +1,4 @@
-// Which rank a process is and where ranks meet, as torchrun, SLURM and MPI tell it.
+// A process's rank and meeting place, from the variables of torchrun, SLURM and MPI.
 #include "weft/comm/rank_environment.h"
 
 #include <gtest/gtest.h>
@@ -24,7 +24,7 @@ Variables with(Variables all, const Variables& more) {
 
 const Variables kNode = {{"MASTER_ADDR", "node1"}, {"MASTER_PORT", "29500"}};
 const Variables kTwo = with({{"RANK", "0"}, {"WORLD_SIZE", "2"}}, kNode);
-/// Of task 1 of 2.
+/// Variables of task 1 of 2.
 const Variables kTask = {{"SLURM_STEP_ID", "0"},        {"SLURM_JOB_ID", "7"},  {"SLURM_PROCID", "1"},
                          {"SLURM_STEP_NUM_TASKS", "2"}, {"SLURM_LOCALID", "0"}, {"SLURM_NODEID", "1"}};
 const Variables kTwoHosts = with(kTask, {{"SLURM_STEP_NODELIST", "n[1-2]"}, {"SLURM_STEP_TASKS_PER_NODE", "1(x2)"}});
@@ -39,11 +39,11 @@ const Variables kOpenMpi = {{"OMPI_COMM_WORLD_RANK", "3"},
                             {"PMIX_NAMESPACE", "1164181505"}};
 const Variables kMpich = {{"PMI_RANK", "1"}, {"PMI_SIZE", "2"}, {"MPI_LOCALRANKID", "1"}, {"MPI_LOCALNRANKS", "2"}};
 
-TEST(RankEnvironment, WhoTheRankIs) {
+TEST(RankEnvironment, ReadsRankAndSize) {
   struct Case {
     std::string label;
     Variables variables;
-    int rank, size, local_rank, local_size;  // -1: not told
+    int rank, size, local_rank, local_size;  // -1: unknown
     bool one_host;
   };
   const Case cases[] = {
@@ -74,12 +74,12 @@ TEST(RankEnvironment, WhoTheRankIs) {
   }
 }
 
-TEST(RankEnvironment, WhereRanksMeet) {
+TEST(RankEnvironment, ReadsTheRendezvous) {
   struct Case {
     Variables variables;
     Rendezvous::Server server;
     std::string host;
-    int port;  // 0: one that follows from the job
+    int port;  // 0: derived from the job
     bool loopback;
   };
   using Server = Rendezvous::Server;
@@ -114,7 +114,7 @@ TEST(RankEnvironment, WhereRanksMeet) {
   }
 }
 
-TEST(RankEnvironment, WhatOnlyTheJobHas) {
+TEST(RankEnvironment, ReadsTheToken) {
   const auto token = [](const Variables& variables) {
     const EnvironmentVariables environment(variables);
     return rank_environment()->token;
@@ -143,7 +143,7 @@ TEST(RankEnvironment, MistakesAreNamed) {
       {{{"OMPI_COMM_WORLD_RANK", "0"}}, "OMPI_COMM_WORLD_RANK is set in the environment but OMPI_COMM_WORLD_SIZE is not"},
       {{{"PMI_SIZE", "2"}}, "PMI_SIZE is set in the environment but PMI_RANK is not"},
       {kOpenMpi, "4 ranks on several hosts, but MASTER_ADDR is not set"},
-      {{{"PMIX_RANK", "1"}}, "PMIX_RANK=1 is set, but nothing tells how many ranks there are"},
+      {{{"PMIX_RANK", "1"}}, "PMIX_RANK=1 is set, but the number of ranks is unknown"},
       {with(kTwoHosts, {{"SLURM_HET_SIZE", "3"}}), "SLURM_HET_SIZE=3: "},
       {with(kTwoHosts, {{"MASTER_PORT", "0"}}), "MASTER_PORT=0: not a TCP port"},
   };

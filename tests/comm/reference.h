@@ -1,5 +1,4 @@
-// Collectives as one would write them down: every rank's input in one place, the fixed tree element by element. Slow and plain;
-// what the backends are held against.
+// Naive collectives as a reference for the back ends: all ranks' inputs in one place, the fixed tree element by element.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -15,9 +14,9 @@ namespace weft::test {
 at::Tensor make_input(int rank, int64_t numel, at::ScalarType dtype);
 /// tree(0, n) over all ranks' inputs, narrow types in float32 and rounded once.
 at::Tensor reduce_all(const std::vector<at::Tensor>& inputs, ReduceOp op);
-/// The shard of `rank`.
+/// Shard of `rank`.
 at::Tensor shard_of(const at::Tensor& whole, int size, int rank);
-/// Bit by bit.
+/// Compares bit by bit.
 bool same_bits(const at::Tensor& a, const at::Tensor& b);
 
 }  // namespace weft::test

@@ -1,4 +1,4 @@
-// What the launcher says of ranks that waited for those of a host that is gone.
+// The launcher's report of ranks that waited for ranks of a lost host.
 #include "weft/comm/reported_waits.h"
 
 #include <gtest/gtest.h>
@@ -14,7 +14,7 @@ RankRow waiting(const std::string& doing, std::vector<int> awaits) {
   return row;
 }
 
-TEST(ToldWaits, NameTheOperationAndWhoWaitedForWhom) {
+TEST(ReportedWaits, NameTheOperationAndTheRanks) {
   const RankRow sum = waiting("all_reduce \"a\"", {1, 2, 3});
   RankRow ended = sum;
   ended.state = RankState::ended;

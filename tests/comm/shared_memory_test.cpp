@@ -1,4 +1,4 @@
-// Memory that a peer is told the address of: only that memory is opened.
+// Memory opened by address: only the intended memory is opened.
 #include "weft/comm/host/shared_memory.h"
 
 #include <fmt/format.h>
@@ -19,19 +19,19 @@ std::string error_of(const std::string& address) {
   return "no error";
 }
 
-TEST(SharedMemory, OnlyThatWhichWasMeantIsOpened) {
+TEST(SharedMemory, OnlyTheIntendedMemoryIsOpened) {
   const FileDescriptor memory = shm::create_memory("a test's", 4096), other = shm::create_memory("a test's", 4096);
   const std::string address = shm::memory_address(memory);
   EXPECT_EQ(error_of(address), "no error");
-  // As a process of another container has it, under the same numbers.
+  // As in another container's process, under the same numbers.
   const std::string theirs = shm::memory_address(other);
   const std::string mixed = fmt::format("{} {} {}", ::getpid(), memory.get(), theirs.substr(theirs.find('/')));
-  EXPECT_NE(error_of(mixed).find("is not a peer's: the peer has ended, or ranks that share a host name cannot see"),
+  EXPECT_NE(error_of(mixed).find("is not a peer's memory: the peer has ended, or ranks that share a host name cannot see"),
             std::string::npos)
       << error_of(mixed);
-  EXPECT_NE(error_of(fmt::format("{} 9999 /memfd:weft", ::getpid())).find("give them different WEFT_HOST"), std::string::npos);
+  EXPECT_NE(error_of(fmt::format("{} 9999 /memfd:weft", ::getpid())).find("set different WEFT_HOST names"), std::string::npos);
   for (const std::string text : {"", "1", "a b c"})
-    EXPECT_NE(error_of(text).find("is no address of it"), std::string::npos) << text;
+    EXPECT_NE(error_of(text).find("is not an address of shared memory"), std::string::npos) << text;
 }
 
 }  // namespace

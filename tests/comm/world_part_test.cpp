@@ -1,4 +1,4 @@
-// The first ranks of a world as a world of their own.
+// The first ranks of a world as a separate world.
 #include <ATen/ops/full.h>
 #include <gtest/gtest.h>
 
@@ -32,14 +32,14 @@ void use_parts(const World& world) {
     EXPECT_EQ(sum_over(*part), expected(size));
     EXPECT_EQ(sum_over(*part), expected(size)) << "another group of it";
   }
-  EXPECT_EQ(sum_over(world), expected(world.size())) << "the whole world goes on";
+  EXPECT_EQ(sum_over(world), expected(world.size())) << "the whole world continues";
 }
 
-TEST(WorldPart, MeetsApart) {
+TEST(WorldPart, MeetsSeparately) {
   for (const int size : {1, 2, 4}) test::run_ranks(size, use_parts);
 }
 
-TEST(WorldPart, MeetsApartAsProcesses) {
+TEST(WorldPart, MeetsSeparatelyAsProcesses) {
   const auto results = test::run_processes(3, [](const World& world) -> std::string {
     use_parts(world);
     return testing::Test::HasFailure() ? "failed" : "";
@@ -50,8 +50,8 @@ TEST(WorldPart, MeetsApartAsProcesses) {
   }
 }
 
-// Ranks 0 and 1 make different groups of a part, in vain; rank 2 does not hear of it, and all go on.
-TEST(WorldPart, AFailureInItIsItsOwn) {
+// Ranks 0 and 1 create different groups of a part, which fails; rank 2 does not notice, and all continue.
+TEST(WorldPart, ItsFailureStaysInside) {
   test::run_ranks(3, [](const World& world) {
     if (const std::optional<World> part = world.part(2)) {
       const Mesh mesh(*part, {{"dp", 2}, {"tp", 1}});

@@ -1,4 +1,4 @@
-// Shards whose reads are counted by where they begin, and that may fail.
+// Shards that count their reads by offset, and may fail.
 #pragma once
 
 #include <atomic>
@@ -31,7 +31,7 @@ class CountedShards final : public ShardFiles {
     files_->read(number, offset, out, bytes);
   }
 
-  /// How often each place was read, and forgets it.
+  /// Returns how often each offset was read, and resets the counts.
   std::map<std::pair<size_t, int64_t>, int> take_reads() {
     const std::lock_guard lock(mutex_);
     return std::exchange(reads_, {});

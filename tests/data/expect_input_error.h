@@ -1,4 +1,4 @@
-// One clear line: the call throws InputError, its text has no line break and holds each of the given pieces.
+// One clear line: the call throws InputError whose text has no line break and contains each of the given pieces.
 #pragma once
 
 #include <gtest/gtest.h>

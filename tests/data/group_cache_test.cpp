@@ -1,4 +1,4 @@
-// The cache of groups: what it keeps, that one thread loads what several ask for, and what of errors stays.
+// The cache of groups: eviction, one load for concurrent requests, and which errors are kept.
 #include "weft/data/group_cache.h"
 
 #include <gtest/gtest.h>
@@ -31,7 +31,7 @@ class Loader {
   int64_t bytes_;
 };
 
-TEST(GroupCache, KeepsThoseUsedLast) {
+TEST(GroupCache, KeepsTheMostRecentlyUsed) {
   Loader loader(30, 10);
   for (const size_t group : {1, 2, 3, 1, 4}) EXPECT_EQ(loader.get(group), static_cast<int64_t>(group));
   EXPECT_TRUE(loader.cache.holds(1) && loader.cache.holds(3) && loader.cache.holds(4));
@@ -48,7 +48,7 @@ TEST(GroupCache, KeepsTwoThatAreTooLarge) {
   EXPECT_FALSE(loader.cache.holds(1));
 }
 
-TEST(GroupCache, LoadsOnceWhatManyAskFor) {
+TEST(GroupCache, LoadsOnceForConcurrentRequests) {
   const GroupCache cache(1000);
   std::atomic<int> loads = 0, wrong = 0;
   std::vector<std::thread> threads;
@@ -70,7 +70,7 @@ TEST(GroupCache, LoadsOnceWhatManyAskFor) {
   EXPECT_EQ(wrong, 0);
 }
 
-TEST(GroupCache, KeepsThatAGroupIsBadButNotThatReadingFailed) {
+TEST(GroupCache, KeepsBadDataErrorsButNotFailedReads) {
   const GroupCache cache(1000);
   int calls = 0;
   const auto bad = [&]() -> LoadedGroup { throw BadDataError("bad " + std::to_string(++calls)); };

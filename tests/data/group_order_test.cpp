@@ -1,4 +1,4 @@
-// The order by groups: each sample once an epoch, groups read as they are needed, windows mixed.
+// The order by groups: each sample once per epoch, groups read as needed, windows mixed.
 #include "weft/data/group_order.h"
 
 #include <gtest/gtest.h>
@@ -24,7 +24,7 @@ std::vector<SampleGroup> random_groups(uint64_t seed, int64_t count) {
   return groups;
 }
 
-TEST(GroupOrder, EverySampleComesOnceAnEpoch) {
+TEST(GroupOrder, EverySampleComesOncePerEpoch) {
   for (const uint64_t seed : test::seeds(20)) {
     SCOPED_TRACE(test::replay(seed));
     for (const int64_t unit : {1, 7}) {
@@ -43,7 +43,7 @@ TEST(GroupOrder, EverySampleComesOnceAnEpoch) {
   }
 }
 
-TEST(GroupOrder, ItemsAreThoseOfTheGroupsInTheirTurn) {
+TEST(GroupOrder, ItemsFollowTheOrderOfGroups) {
   const auto groups = random_groups(4, 30);
   const GroupOrder order(groups, {.seed = 4, .window_bytes = 2000});
   const auto epoch = order.epoch(3);
@@ -60,7 +60,7 @@ TEST(GroupOrder, ItemsAreThoseOfTheGroupsInTheirTurn) {
   EXPECT_EQ(item, order.items());
 }
 
-/// The groups that stand between two places of an epoch, which are the turns of a window, have no more bytes than it.
+/// The groups between two window starts of an epoch have no more bytes than a window.
 TEST(GroupOrder, SamplesStayInWindowsThatFit) {
   const auto groups = random_groups(5, 60);
   constexpr int64_t kWindow = 4000;
@@ -112,7 +112,7 @@ TEST(GroupOrder, OneWindowIsAFullShuffle) {
   EXPECT_NEAR(static_cast<double>(of_first), 250.0, 60.0) << "both groups from the beginning on";
 }
 
-/// Notes which groups are loaded.
+/// Records which groups are loaded.
 class Loads final : public GroupReader {
  public:
   std::vector<SampleGroup> groups() const override { return {}; }
@@ -121,13 +121,13 @@ class Loads final : public GroupReader {
   mutable std::set<size_t> loaded;
 };
 
-TEST(GroupOrder, ReadsAheadEvenlyWhereTheWindowIsThere) {
+TEST(GroupOrder, ReadsAheadEvenlyWhileTheWindowIsCached) {
   const std::vector<SampleGroup> groups(12, {100, 10});
   const GroupOrder order(groups, {.seed = 1, .window_bytes = 40});  // three windows of four
   const auto epoch = order.epoch(0), next = order.epoch(1);
   Loads loads;
   epoch->read_ahead(399, loads, *next);
-  EXPECT_TRUE(loads.loaded.empty()) << "nobody goes through this window";
+  EXPECT_TRUE(loads.loaded.empty()) << "nobody reads this window in order";
   for (size_t turn = 0; turn < 4; ++turn) loads.load(epoch->group(turn));
   const auto after = [&](int64_t item) { return epoch->read_ahead(item, loads, *next), loads.loaded.size(); };
   EXPECT_EQ(after(99), 4u);
@@ -141,7 +141,7 @@ TEST(GroupOrder, ReadsAheadEvenlyWhereTheWindowIsThere) {
     EXPECT_TRUE(of_last.holds(next->group(turn))) << "the next epoch's first window follows";
 }
 
-TEST(GroupOrder, ReadsNothingAheadThatWouldPushOutWhatIsThere) {
+TEST(GroupOrder, DoesNotEvictByReadingAhead) {
   const GroupOrder order({{100, 500}, {100, 60}, {100, 60}}, {.seed = 1, .window_bytes = 128});
   for (int64_t e = 0; e < 4; ++e) {
     const auto epoch = order.epoch(e), next = order.epoch(e + 1);
@@ -149,7 +149,7 @@ TEST(GroupOrder, ReadsNothingAheadThatWouldPushOutWhatIsThere) {
       Loads loads;
       const size_t turn = epoch->place(item).turn;
       const auto is_large = [&](size_t t) { return epoch->group(t) == 0; };
-      for (size_t t = 0; t < 3; ++t) {  // its window: the large one, or its neighbours of the two
+      for (size_t t = 0; t < 3; ++t) {  // its window: the large group, or its two neighbours
         if (t == turn || (!is_large(t) && !is_large(turn) && (t > turn ? t - turn : turn - t) == 1))
           loads.load(epoch->group(t));
       }
@@ -162,7 +162,7 @@ TEST(GroupOrder, ReadsNothingAheadThatWouldPushOutWhatIsThere) {
   }
 }
 
-/// Whose reading fails.
+/// Reader that fails.
 class Failing final : public GroupReader {
  public:
   std::vector<SampleGroup> groups() const override { return {}; }
@@ -171,7 +171,7 @@ class Failing final : public GroupReader {
   size_t held = 0;
 };
 
-TEST(GroupOrder, LeavesErrorsToWhoAsksForASample) {
+TEST(GroupOrder, LeavesErrorsToReaders) {
   const GroupOrder order({{100, 10}, {100, 10}}, {.seed = 1, .window_bytes = 10});
   Failing reader;
   reader.held = order.epoch(0)->group(0);

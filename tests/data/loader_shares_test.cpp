@@ -1,4 +1,4 @@
-// Micro-batches that a loader's workers fill together, a share each.
+// Micro-batches that a loader's workers fill together, one share each.
 #include <ATen/ops/empty.h>
 #include <fmt/format.h>
 #include <gtest/gtest.h>
@@ -17,10 +17,10 @@
 namespace weft {
 namespace {
 
-constexpr int64_t kNumel = 40'000;  // 160 KB a sample: one a share
+constexpr int64_t kNumel = 40'000;  // 160 KB per sample: one per share
 constexpr int64_t kSize = 23;
 
-/// Sample i: its first and last number are i and the epoch; a few are bad. Early ones take longer, so that shares end out of
+/// Sample i: its first and last number are i and the epoch; a few are bad. Early ones take longer, so that shares finish out of
 /// order.
 class Wide : public Dataset, public FillsRows {
  public:
@@ -62,7 +62,7 @@ class Wide : public Dataset, public FillsRows {
   Options options_;
 };
 
-/// All that a micro-batch tells.
+/// All of a batch's contents as text.
 std::string text_of(const Batch& batch) {
   std::string text = fmt::format("{}:", batch.first_sample);
   const auto* input = batch.inputs.front().const_data_ptr<float>();
@@ -88,18 +88,18 @@ TEST(LoaderShares, AnyNumberOfWorkersFillsTheSame) {
   }
 }
 
-TEST(LoaderShares, NoMoreMicroBatchesAreThereThanAhead) {
+TEST(LoaderShares, KeepsNoMoreMicroBatchesThanAhead) {
   for (const int workers : {2, 4}) {
     auto dataset = std::make_shared<Wide>();
     Loader loader(dataset, Sampler(kSize, {}), {.global_batch = 5, .micro_batch = 5, .workers = workers, .ahead = 1});
-    const int before = dataset->rooms;  // the constructor asks how large a row is
+    const int before = dataset->rooms;  // the constructor asks for the row size
     const Batch first = loader.next();
     std::this_thread::sleep_for(std::chrono::milliseconds(30));
-    EXPECT_EQ(dataset->rooms - before, 2) << "the one that was taken, and one";
+    EXPECT_EQ(dataset->rooms - before, 2) << "the one taken, and one more";
   }
 }
 
-TEST(LoaderShares, MoreWorkersThanSharesHaveWork) {
+TEST(LoaderShares, MoreWorkersThanSharesAreBusy) {
   auto dataset = std::make_shared<Wide>(Wide::Options{.slow = true});
   Loader loader(dataset, Sampler(kSize, {}), {.global_batch = 2, .micro_batch = 2, .workers = 6, .ahead = 1});
   const int before = dataset->rooms;
@@ -108,10 +108,10 @@ TEST(LoaderShares, MoreWorkersThanSharesHaveWork) {
   EXPECT_EQ(dataset->rooms - before, 1 + 3) << "two shares each for six workers";
 }
 
-TEST(LoaderShares, TheFirstBrokenSampleOfAMicroBatchIsToldInItsPlace) {
+TEST(LoaderShares, ReportsTheFirstBrokenSampleOfAMicroBatchInOrder) {
   for (const int workers : {1, 2, 4}) {
     for (int round = 0; round < 10; ++round) {
-      // Samples 15 to 19 are the fourth: its first row takes longer than what fails after it.
+      // Samples 15 to 19 are the fourth micro-batch: its first row takes longer than the failing ones after it.
       auto dataset = std::make_shared<Wide>(Wide::Options{.broken = {15, 16, 19}, .slow = true});
       Loader loader(dataset, Sampler(kSize, {.shuffle = false}),
                     {.global_batch = 5, .micro_batch = 5, .workers = workers, .ahead = 2});

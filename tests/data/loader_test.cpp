@@ -54,7 +54,7 @@ std::vector<int64_t> targets(const Batch& batch) {
   return {data, data + batch.target.size(0)};
 }
 
-/// What the shards' loaders give in `steps` steps, shard after shard within a step.
+/// Samples from the shards' loaders in `steps` steps, shard by shard within a step.
 std::vector<int64_t> union_of_shards(int64_t size, int64_t global, int64_t micro, int shards, int64_t first_step,
                                      int64_t steps) {
   auto dataset = std::make_shared<Counting>(size);
@@ -139,7 +139,7 @@ TEST(Loader, ARampLeavesNoGapAndRepeatsNothing) {
   }
 }
 
-TEST(Loader, BeginsWhereItIsToldTo) {
+TEST(Loader, BeginsAtTheGivenStep) {
   auto dataset = std::make_shared<Counting>(50);
   Loader loader(dataset, Sampler(50, {}), {.global_batch = 4, .micro_batch = 4, .first_step = 3, .first_sample = 7});
   EXPECT_EQ(loader.next().first_sample, 7);
@@ -155,7 +155,7 @@ TEST(Loader, NamesThePhaseThatDoesNotDivide) {
       {"batch.ramp, phase 2: global = 6 is not a multiple"});
 }
 
-TEST(Loader, EverySampleComesOnceAnEpoch) {
+TEST(Loader, EverySampleComesOncePerEpoch) {
   for (const int shards : {1, 2, 4}) {
     const auto order = union_of_shards(21, 4, 1, shards, 0, 21);  // 84 positions = 4 epochs
     for (int64_t epoch = 0; epoch < 4; ++epoch) {
@@ -205,7 +205,7 @@ TEST(Loader, DoesNotWaitForAThreadThatIsStuck) {
     EXPECT_THROW(loader.next(), Error);
   }
   EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(1));
-  while (dataset.use_count() > 1) std::this_thread::sleep_for(std::chrono::milliseconds(10));  // what it left behind ends
+  while (dataset.use_count() > 1) std::this_thread::sleep_for(std::chrono::milliseconds(10));  // the abandoned thread ends
 }
 
 TEST(Loader, PreparesAheadAndNoFurther) {
@@ -215,7 +215,7 @@ TEST(Loader, PreparesAheadAndNoFurther) {
   const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(20);
   while (dataset->calls < 4 && std::chrono::steady_clock::now() < deadline) std::this_thread::yield();
   std::this_thread::sleep_for(std::chrono::milliseconds(30));
-  EXPECT_EQ(dataset->calls, 4) << "the one that was taken, and three";
+  EXPECT_EQ(dataset->calls, 4) << "the one taken, and three more";
 }
 
 TEST(Loader, AnyNumberOfWorkersHandsOutTheSameInTheSameOrder) {
@@ -229,17 +229,17 @@ TEST(Loader, AnyNumberOfWorkersHandsOutTheSameInTheSameOrder) {
   }
 }
 
-TEST(Loader, WorkersPrepareNoFurtherThanTheyAreTold) {
+TEST(Loader, WorkersPrepareNoFurtherThanAhead) {
   auto dataset = std::make_shared<Counting>(100);
   Loader loader(dataset, Sampler(100, {}), {.workers = 4, .ahead = 6});
   loader.next();
   const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(20);
   while (dataset->calls < 7 && std::chrono::steady_clock::now() < deadline) std::this_thread::yield();
   std::this_thread::sleep_for(std::chrono::milliseconds(30));
-  EXPECT_EQ(dataset->calls, 7) << "the one that was taken, and six";
+  EXPECT_EQ(dataset->calls, 7) << "the one taken, and six more";
 }
 
-TEST(Loader, AWorkersErrorComesInItsPlace) {
+TEST(Loader, AWorkersErrorComesInOrder) {
   for (const int workers : {0, 1, 4}) {
     auto dataset = std::make_shared<Counting>(10, Counting::Options{.fail_at = 7});
     Loader loader(dataset, Sampler(10, {.shuffle = false}), {.global_batch = 2, .micro_batch = 2, .workers = workers});
@@ -248,7 +248,7 @@ TEST(Loader, AWorkersErrorComesInItsPlace) {
   }
 }
 
-TEST(Loader, PreparesNothingForARankThatAsksForNothing) {
+TEST(Loader, PreparesNothingBeforeTheFirstRequest) {
   auto dataset = std::make_shared<Counting>(100);
   {
     const Loader loader(dataset, Sampler(100, {}), {.ahead = 3});
@@ -288,7 +288,7 @@ TEST(Loader, SeveralThreadsMayTake) {
   EXPECT_EQ(seen.size(), 400u);
 }
 
-TEST(Loader, RefusesWhatItCannotSplit) {
+TEST(Loader, RejectsWhatItCannotSplit) {
   struct Row {
     LoaderOptions options;
     int64_t samples;
@@ -317,7 +317,7 @@ TEST(Loader, RefusesWhatItCannotSplit) {
   test::expect_input_error([] { Loader(std::make_shared<Counting>(5), Sampler(6, {}), {}); }, {"6 samples", "5"});
 }
 
-/// Whose rows are longer, or of another type, in each epoch.
+/// Dataset whose rows change in length or type each epoch.
 class Changing final : public Dataset {
  public:
   explicit Changing(bool in_type) : in_type_(in_type) {}
@@ -338,7 +338,7 @@ TEST(Loader, RefusesRowsThatDifferWithinAMicroBatch) {
       Loader loader(std::make_shared<Changing>(in_type), Sampler(3, {}),
                     {.global_batch = 2, .micro_batch = 2, .workers = workers});
       loader.next();
-      test::expect_input_error([&] { loader.next(); }, {"other sizes or types in another epoch"});
+      test::expect_input_error([&] { loader.next(); }, {"sample sizes or types differ"});
     }
   }
 }
@@ -349,21 +349,21 @@ class Ordered final : public Counting {
   bool is_ordered() const override { return true; }
 };
 
-TEST(Loader, LeavesADatasetsOwnOrderAlone) {
+TEST(Loader, KeepsADatasetsOwnOrder) {
   const auto dataset = std::make_shared<Ordered>(4);
   test::expect_input_error([&] { Loader(dataset, Sampler(4, {.seed = 1}), {}); }, {"make it with sampler_of()"});
   EXPECT_EQ(targets(Loader(dataset, sampler_of(*dataset, 1), {.global_batch = 4, .micro_batch = 4}).next()),
             (std::vector<int64_t>{0, 1, 2, 3}));
 }
 
-TEST(Loader, PinsMemoryWhereThereIsAGpuToCopyIt) {
+TEST(Loader, PinsMemoryIfThereIsAGpu) {
   const auto dataset = std::make_shared<Counting>(5);
   const auto next = [&](bool pinned) { return Loader(dataset, Sampler(5, {}), {.pinned = pinned}).next(); };
   EXPECT_FALSE(next(false).target.is_pinned());
   if (at::hasCUDA()) {
     EXPECT_TRUE(next(true).target.is_pinned());
   } else {
-    test::expect_input_error([&] { next(true); }, {"pinned memory is what GPUs copy from"});
+    test::expect_input_error([&] { next(true); }, {"pinned memory needs CUDA"});
   }
 }
 

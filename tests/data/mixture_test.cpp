@@ -1,5 +1,4 @@
-// Mixtures of data sets: which source stands where, to the sample, and that each source is gone through whole before it begins
-// anew.
+// Mixtures of datasets: the source at each position, to the sample, and that each source completes before it restarts.
 #include "weft/data/mixture.h"
 
 #include <ATen/ops/empty.h>
@@ -20,7 +19,7 @@ namespace {
 
 using test::expect_input_error;
 
-/// Sample i is first + i, its target the epoch; every fifth is told to be bad.
+/// Sample i is first + i, its target the epoch; every fifth is reported as bad.
 class Numbers : public Dataset {
  public:
   Numbers(int64_t first, int64_t size, at::ScalarType type = at::kLong, int64_t width = 1)
@@ -37,7 +36,7 @@ class Numbers : public Dataset {
     return batch;
   }
   DataNotes left_out() const override { return {"left out of " + std::to_string(first_)}; }
-  DataNotes passed_over() const override { return {"beside " + std::to_string(first_)}; }
+  DataNotes passed_over() const override { return {"extra " + std::to_string(first_)}; }
 
  private:
   int64_t first_, size_;
@@ -55,7 +54,7 @@ TEST(Interleave, EveryPeriodHasTheWeightsAndEveryStretchIsNearThem) {
     std::vector<int64_t> counts(weights.size(), 0);
     for (int64_t p = 0; p < 3 * period; ++p) {
       const Interleave::Place place = interleave.at(p);
-      EXPECT_EQ(place.count, counts[place.source]++) << "none is left out or comes twice";
+      EXPECT_EQ(place.count, counts[place.source]++) << "each once, without gaps";
       for (size_t k = 0; k < weights.size(); ++k) {
         const double expected = static_cast<double>((p + 1) * weights[k]) / static_cast<double>(period);
         EXPECT_LT(std::abs(static_cast<double>(counts[k]) - expected), bound) << "source " << k << " after position " << p;
@@ -66,7 +65,7 @@ TEST(Interleave, EveryPeriodHasTheWeightsAndEveryStretchIsNearThem) {
   }
 }
 
-/// Far out, where floating point would be off.
+/// Large positions, where floating point would be inexact.
 TEST(Interleave, IsExactAtAnyPlace) {
   const std::vector<int64_t> weights = {333'333, 1'000'000, 7};
   const Interleave interleave(weights);
@@ -99,14 +98,14 @@ std::vector<MixtureSource> three() {
           {std::make_shared<Numbers>(2000, 43), 0.2, "c"}};
 }
 
-/// Samples that stand in the order to train in.
+/// Samples already in training order.
 class OrderedNumbers final : public Numbers {
  public:
   using Numbers::Numbers;
   bool is_ordered() const override { return true; }
 };
 
-TEST(Mixture, LeavesTheOrderOfASourceThatHasOne) {
+TEST(Mixture, KeepsTheOrderOfAnOrderedSource) {
   const auto mixture =
       open_mixture({{std::make_shared<OrderedNumbers>(0, 10), 1.0, "a"}, {std::make_shared<Numbers>(100, 10), 1.0, "b"}}, 1);
   std::vector<int64_t> of_a, of_b;
@@ -118,7 +117,7 @@ TEST(Mixture, LeavesTheOrderOfASourceThatHasOne) {
   EXPECT_FALSE(std::is_sorted(of_b.begin(), of_b.end()));
 }
 
-TEST(Mixture, HasEachSourceInItsShareAndWholeBeforeItComesAgain) {
+TEST(Mixture, HasEachSourceInItsShareAndCompleteBeforeItRepeats) {
   const auto mixture = open_mixture(three(), 3);
   ASSERT_EQ(mixture->size(), 100) << "an epoch: as many as all sources have";
   ASSERT_TRUE(mixture->is_ordered());
@@ -153,7 +152,7 @@ TEST(Mixture, HasEachSourceInItsShareAndWholeBeforeItComesAgain) {
   }
 }
 
-TEST(Mixture, IsTheSameHoweverItIsAskedFor) {
+TEST(Mixture, IsIndependentOfBatching) {
   const auto mixture = open_mixture(three(), 3);
   const auto positions = [&](int ranks, int workers, int64_t restart_at) {
     constexpr int64_t kGlobal = 12, kSteps = 20;
@@ -183,10 +182,10 @@ TEST(Mixture, IsTheSameHoweverItIsAskedFor) {
   EXPECT_FALSE(at::equal(first.inputs[0], other.inputs[0])) << "another seed";
 }
 
-TEST(Mixture, TellsWhatItsSourcesTell) {
+TEST(Mixture, ReportsForItsSources) {
   const auto joined = join_datasets(three());
   EXPECT_EQ(texts_of(joined->left_out()), (std::vector<std::string>{"left out of 0", "left out of 1000", "left out of 2000"}));
-  EXPECT_EQ(texts_of(joined->passed_over()), (std::vector<std::string>{"beside 0", "beside 1000", "beside 2000"}));
+  EXPECT_EQ(texts_of(joined->passed_over()), (std::vector<std::string>{"extra 0", "extra 1000", "extra 2000"}));
   ASSERT_EQ(joined->size(), 100);
   EXPECT_FALSE(joined->is_ordered());
   const Batch batch = joined->get({99, 0, 50, 57, 49, 56}, 2);
@@ -201,9 +200,9 @@ TEST(Mixture, RefusesSamplesThatDiffer) {
   for (const auto& other : {Numbers(9, 5, at::kFloat), Numbers(9, 5, at::kLong, 2)}) {
     const auto mixture =
         open_mixture({{std::make_shared<Numbers>(0, 5), 1, "a"}, {std::make_shared<Numbers>(other), 1, "b"}}, 1);
-    expect_input_error([&] { mixture->get({0, 1, 2, 3}, 0); }, {"samples of b have another shape or type"});
+    expect_input_error([&] { mixture->get({0, 1, 2, 3}, 0); }, {"samples of b differ in shape or type"});
   }
-  expect_input_error([] { join_datasets(three())->get({100}, 0); }, {"sample 100", "there are 100"});
+  expect_input_error([] { join_datasets(three())->get({100}, 0); }, {"sample 100", "there are only 100"});
   expect_input_error([] { open_mixture({{std::make_shared<Numbers>(0, 5), 0.0, "a"}}, 1); }, {"a weight of 0"});
 }
 

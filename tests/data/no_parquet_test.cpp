@@ -1,4 +1,4 @@
-// What a weft that is built without Arrow says of Parquet.
+// The error for Parquet in a build without Arrow.
 #include <gtest/gtest.h>
 
 #include "tests/data/expect_input_error.h"

@@ -1,4 +1,4 @@
-// Tar files made on the spot (POSIX 1988, "ustar").
+// Tar files made in memory (POSIX 1988, "ustar").
 #pragma once
 
 #include <fmt/format.h>
@@ -11,7 +11,7 @@ namespace weft::test {
 
 inline constexpr size_t kTarBlock = 512;
 
-/// A member's header and its bytes, in whole blocks; of kind '1' a hard link, '2' a symbolic one.
+/// Header and bytes of a member, in whole blocks; kind '1' is a hard link, '2' a symbolic one.
 inline std::string tar_member(const std::string& name, const std::string& bytes, char kind = '0') {
   std::string header(kTarBlock, '\0');
   const auto put = [&](size_t at, const std::string& text) { header.replace(at, text.size(), text); };
@@ -31,7 +31,7 @@ inline std::string tar_member(const std::string& name, const std::string& bytes,
   return header + bytes + std::string((kTarBlock - bytes.size() % kTarBlock) % kTarBlock, '\0');
 }
 
-/// A whole file of members (name, bytes).
+/// Whole file of members (name, bytes).
 inline std::string tar_of(const std::vector<std::pair<std::string, std::string>>& members) {
   std::string out;
   for (const auto& [name, bytes] : members) out += tar_member(name, bytes);

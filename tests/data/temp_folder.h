@@ -1,4 +1,4 @@
-// A folder that is removed with everything in it at the end of the test, and files to put there.
+// Temporary folder, removed with its contents at the end of the test, and functions to write files in it.
 #pragma once
 
 #include <cstdint>

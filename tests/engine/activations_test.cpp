@@ -1,4 +1,4 @@
-// When the engine lets go of micro-batches and activations.
+// Lifetime of micro-batches and activations in the engine.
 #include <ATen/ops/full.h>
 #include <ATen/ops/zeros.h>
 #include <gtest/gtest.h>
@@ -48,13 +48,13 @@ TEST(EngineMemory, DropsActivationsAsSoonAsTheirBackwardIsDone) {
   for (const std::string& line : log) {
     if (line.rfind("alive", 0) == 0) seen.push_back(line);
   }
-  // Before each backward the input, the output of its own block and of those before; at the updates nothing.
+  // Before each backward: the input, and the outputs of its own block and those before; at the updates nothing.
   const Log expected = {"alive 5", "alive 4", "alive 3", "alive 2", "alive 5", "alive 4",
                         "alive 3", "alive 2", "alive 0", "alive 0", "alive 0", "alive 0"};
   EXPECT_EQ(seen, expected);
 }
 
-/// The weights' part, which may come much later, keeps only what it needs: here, none of the input.
+/// The weight part, which may come much later, keeps only its needs: here, not the input.
 TEST(EngineMemory, DropsTheMicroBatchWithTheInputsPartOfASplitBackward) {
   constexpr int kMicroBatches = 3;
   std::vector<WeakStorage> inputs;

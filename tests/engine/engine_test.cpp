@@ -1,4 +1,4 @@
-// The engine alone: hand-made lists on tiny blocks that tell what is done to them.
+// The engine alone: hand-made lists on tiny blocks that record their calls.
 #include "weft/engine/engine.h"
 
 #include <ATen/ops/allclose.h>
@@ -56,7 +56,7 @@ TEST(Engine, RefusesToLoadOutOfOrder) {
       engine.step(step, counted());
       ADD_FAILURE() << "runs";
     } catch (const Error& error) {
-      const std::string says = "micro-batch 1 is to be loaded where the loader hands out micro-batch 0";
+      const std::string says = "the program loads micro-batch 1 but the loader hands out micro-batch 0";
       EXPECT_NE(std::string(error.what()).find(says), std::string::npos) << error.what();
     }
   }
@@ -100,12 +100,12 @@ TEST_P(SlotsTest, AreSummedInTheFixedTreeBitForBit) {
   const Program program = plain_program(1, micro_batches, slots);
   Engine engine(model, program, 0, updater, local(micro_batches));
   const at::Tensor expected = tree_sum(samples, static_cast<size_t>(slots)).div(micro_batches).reshape({64});
-  for (int64_t step = 0; step < 2; ++step) {  // partial sums of the step before must not matter
+  for (int64_t step = 0; step < 2; ++step) {  // partial sums of the previous step must not matter
     size_t next = 0;
     engine.step(step, [&] { return MicroBatch{{samples[next++]}, at::zeros({1})}; });
     EXPECT_TRUE(at::equal(model.flat(0).gradients, expected)) << "step " << step;
   }
-  // Else the test would not see the order.
+  // Otherwise the test would not see the order.
   EXPECT_EQ(at::equal(expected, tree_sum(samples, 1).div(micro_batches).reshape({64})), slots == 1);
 }
 
@@ -121,7 +121,7 @@ void PrintTo(const NotFiniteCase& c, std::ostream* out) { *out << c.says; }
 
 class NotFiniteTest : public ::testing::TestWithParam<NotFiniteCase> {};
 
-TEST_P(NotFiniteTest, IsToldWithStepMicroBatchAndBlockAndNothingIsUpdated) {
+TEST_P(NotFiniteTest, IsReportedWithStepMicroBatchAndBlockAndNothingIsUpdated) {
   const NotFiniteCase& c = GetParam();
   const double nan = std::numeric_limits<double>::quiet_NaN();
   Model chain{.name = "test", .blocks = {}, .loss = {}, .hits = {}};
@@ -189,7 +189,7 @@ TEST(Engine, UnusedParametersAndOutputsGetZeroGradients) {
   chain.blocks.push_back({"b", "b",
                           std::make_shared<FunctionBlock>(
                               [](const Tensors& in, const Context&) -> Tensors {
-                                return {in[0].mul(2.0)};  // nobody reads in[1]
+                                return {in[0].mul(2.0)};  // in[1] is not read
                               },
                               std::vector<ParamSpec>{})});
   FlatModel model(std::move(chain), {});
@@ -269,7 +269,7 @@ TEST(Engine, DividesByTheTargetsThatCounted) {
   EXPECT_THROW(feed(), InputError);
 }
 
-/// A run's first micro-batch sets the scale of its gradients, not what they are once divided.
+/// A run's first micro-batch sets the scale of its gradients, but not their values once divided.
 TEST(Engine, CountsEveryTargetTheSameWhateverTheFirstMicroBatch) {
   const auto feed = [](Engine& engine, int64_t step, std::vector<int64_t> targets) {
     engine.step(step, [&, j = 0]() mutable {

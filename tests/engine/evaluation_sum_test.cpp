@@ -13,7 +13,7 @@
 namespace weft {
 namespace {
 
-constexpr int64_t kFar = int64_t{1} << 40;  // in a set for which no table of all micro-batches has room
+constexpr int64_t kFar = int64_t{1} << 40;  // in a set too large for a table of all micro-batches
 
 TEST(EvaluationSum, HasTheSameBitsHoweverTheSetIsDivided) {
   const std::vector<double> losses = {0.1, 1e9, -3.7, 2.5e-7, 0.3, -1e9, 12.0, 0.7};

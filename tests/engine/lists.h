@@ -1,4 +1,4 @@
-// Lists written as they read: load(0), forward(1, 0), ... and the programs they go into.
+// Lists written as they read: load(0), forward(1, 0), ... and their programs.
 #pragma once
 
 #include <utility>
@@ -33,14 +33,14 @@ inline Instruction reload(Payload what, int block, int micro = -1) {
   return {.op = Op::reload, .lane = Lane::copy, .first = block, .last = block + 1, .micro = micro, .what = what};
 }
 
-/// What one rank runs: one micro-batch after another, then the updates.
+/// Program of one rank: one micro-batch after another, then the updates.
 inline Program plain_program(int num_blocks, int micro_batches, int slots = 1) {
   ModelCost cost{.name = "test", .blocks = {}, .input_bytes = 0};
   for (int b = 0; b < num_blocks; ++b) cost.blocks.push_back({.name = "b", .numel = 64});
   return build_program(cost, {.micro_batches = micro_batches, .slots = slots});
 }
 
-/// The same, but for a list written by hand.
+/// Same, with a hand-written list.
 inline Program with_list(InstructionList list, int num_blocks, int micro_batches) {
   Program program = plain_program(num_blocks, micro_batches);
   program.lists = {std::move(list)};

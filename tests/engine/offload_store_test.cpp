@@ -21,7 +21,7 @@ namespace {
 using test::expect_input_error;
 using test::TempFolder;
 
-/// A disk that is full after `bytes`: files of this process may grow no further.
+/// A disk that is full after `bytes`: files of this process may not grow further.
 class FullDisk {
  public:
   explicit FullDisk(rlim_t bytes) : handler_(std::signal(SIGXFSZ, SIG_IGN)) {
@@ -52,13 +52,13 @@ class OffloadStoreTest : public ::testing::TestWithParam<Kind> {
   std::unique_ptr<OffloadStore> store = GetParam().make(folder.path().string());
 };
 
-TEST_P(OffloadStoreTest, BringsBackWhatWasPut) {
+TEST_P(OffloadStoreTest, ReloadsWhatWasPut) {
   const std::vector<at::Tensor> all = {
       at::randn({64}), at::randn({3, 5, 7}), at::arange(11, at::kLong), at::randn({64}).to(at::kBFloat16),
       at::randn({0}),  at::randn({100000})};
   std::vector<int> rooms;
   for (const at::Tensor& tensor : all) rooms.push_back(store->reserve(static_cast<int64_t>(tensor.nbytes())));
-  for (int round = 0; round < 2; ++round) {  // a room is used every step
+  for (int round = 0; round < 2; ++round) {  // a buffer is used every step
     for (size_t i = 0; i < all.size(); ++i) store->put(rooms[i], all[i].add(round));
     for (size_t i = all.size(); i-- > 0;) {
       const at::Tensor back = at::full(all[i].sizes(), 99, all[i].options());
@@ -89,7 +89,7 @@ TEST_P(OffloadStoreTest, FillsALeafWithoutMovingItsVersion) {
   EXPECT_EQ(leaf._version(), version);
 }
 
-TEST_P(OffloadStoreTest, WhatWasReleasedIsUsedAgain) {
+TEST_P(OffloadStoreTest, ReleasedSpaceIsReused) {
   std::vector<std::pair<int, at::Tensor>> kept;
   for (int round = 0; round < 40; ++round) {
     const int64_t numel = 1 + 37 * round % 29;
@@ -134,7 +134,7 @@ TEST(DiskStore, TwoInOneFolderDoNotMeet) {
   EXPECT_TRUE(back.eq(1.0).all().item<bool>());
 }
 
-TEST(DiskStore, SaysThatTheFolderIsMissingOrNone) {
+TEST(DiskStore, ReportsAMissingOrInvalidFolder) {
   const TempFolder folder;
   const std::string missing = folder.file("missing"), file = folder.write("file", "x");
   expect_input_error([&] { disk_offload(missing); }, {missing, "No such file", "another folder"});
@@ -142,7 +142,7 @@ TEST(DiskStore, SaysThatTheFolderIsMissingOrNone) {
   expect_input_error([&] { disk_offload(""); }, {"No such file"});
 }
 
-TEST(DiskStore, AFullDiskIsToldBeforeAnythingIsWrittenAndWhatWasThereStays) {
+TEST(DiskStore, AFullDiskIsReportedBeforeAnythingIsWrittenAndStoredDataStays) {
   const TempFolder folder;
   const auto store = disk_offload(folder.path().string());
   const int room = store->reserve(4096);
@@ -150,15 +150,15 @@ TEST(DiskStore, AFullDiskIsToldBeforeAnythingIsWrittenAndWhatWasThereStays) {
   {
     const FullDisk full(1 << 20);
     expect_input_error([&] { store->reserve(2 << 20); }, {folder.path().string(), "no room for 2.00 MiB", "File too large"});
-    store->put(store->reserve(4096), at::full({1024}, 8.0));  // what still fits
+    store->put(store->reserve(4096), at::full({1024}, 8.0));  // still fits
   }
   const at::Tensor back = at::full({1024}, 0.0);
   store->get(room, back);
   EXPECT_TRUE(back.eq(7.0).all().item<bool>());
-  store->reserve(2 << 20);  // there is room again
+  store->reserve(2 << 20);  // space is free again
 }
 
-TEST(ScratchFile, GrowsByWhatIsReserved) {
+TEST(ScratchFile, GrowsByReservedBytes) {
   const TempFolder folder;
   ScratchFile file(folder.path().string());
   EXPECT_EQ(file.reserve(100), 0);

@@ -1,4 +1,4 @@
-// Blocks, an updater and a group that write down what the engine does with them.
+// Blocks, an updater and a group that record the engine's calls.
 #pragma once
 
 #include <ATen/ops/full.h>
@@ -60,7 +60,7 @@ inline Model logged_model(std::vector<std::string>& log, int num_blocks) {
   return model;
 }
 
-/// Micro-batches of one sample each, whose value tells which they are.
+/// Micro-batches of one sample each; the value is the index.
 inline NextMicroBatch counted() {
   return [count = 0]() mutable { return MicroBatch{{at::full({1, 2}, ++count)}, at::zeros({1})}; };
 }
@@ -81,7 +81,7 @@ class IdleUpdater : public Updater {
   bool accept(double) override { return true; }
   void update(int, double d) override { divisor = d; }
   std::vector<at::Tensor>& state(int) override { return state_; }
-  double divisor = 0.0;  ///< of the last update
+  double divisor = 0.0;  ///< divisor of the last update
 
  private:
   std::vector<at::Tensor> state_;

@@ -1,4 +1,4 @@
-// The engine on lists that drop, move out and leave out: recompute, offload, fp16's loss scale.
+// The engine on lists with recompute, offload and skipped updates (fp16's loss scale).
 #include <ATen/ops/equal.h>
 #include <ATen/ops/full.h>
 #include <ATen/ops/ones.h>
@@ -32,7 +32,7 @@ TEST(Engine, RunsADroppedBlockOnceMore) {
   EXPECT_EQ(log, (Log{"F0 of 1", "F1 of 1", "loss", "F1 of 1", "B1 of 1", "F0 of 1", "B0 of 1", "U0", "U1"}));
 }
 
-TEST(Engine, DropsWhatABlockKeepsButItsInput) {
+TEST(Engine, DropsKeptActivationsExceptTheInput) {
   Log log;
   std::vector<WeakStorage> kept;
   const auto alive = [&kept] {
@@ -45,7 +45,7 @@ TEST(Engine, DropsWhatABlockKeepsButItsInput) {
   for (int b = 0; b < 2; ++b) {
     const auto run = [&, inner = chain.blocks[b].block](const Tensors& in, const Context& context) -> Tensors {
       seen.push_back(alive());
-      const at::Tensor squared = inner->forward(in, context)[0].square();  // keeps what it squares
+      const at::Tensor squared = inner->forward(in, context)[0].square();  // keeps its operand
       const at::Tensor made = squared.mul(squared);
       kept.push_back(squared.storage().getWeakStorageImpl());
       return {made};
@@ -129,7 +129,7 @@ TEST(Engine, MovesActivationsOutAndBack) {
   }
 }
 
-/// Adds 1 to its one state at every update, and to the weights.
+/// Adds 1 to its one state tensor, and to the weights, at every update.
 class CountingUpdater : public IdleUpdater {
  public:
   explicit CountingUpdater(FlatModel& model) : model_(model), states_(model.num_blocks(), std::vector<at::Tensor>(1)) {}
@@ -166,7 +166,7 @@ TEST(Engine, MovesOptimizerStateOutAndBack) {
   EXPECT_TRUE(weight.value.detach().eq(1.0 + 2.0 + 3.0).all().item<bool>());
 }
 
-/// Updates by a part of its own, once that has been put beside those of the other shards.
+/// Updates from its own part, once joined with those of the other shards.
 class WholeUpdater : public IdleUpdater {
  public:
   bool accept(double) override { return accepts; }
@@ -200,10 +200,10 @@ TEST(Engine, PutsGradientsSideBySideForTheUpdate) {
   updater.log.clear();
   updater.accepts = false;
   step();
-  EXPECT_EQ(updater.log, Log{}) << "of a step that is left out nothing is gathered";
+  EXPECT_EQ(updater.log, Log{}) << "a skipped step gathers nothing";
 }
 
-/// Wants the norm, and leaves out the step when it is over a limit.
+/// Uses the norm, and skips the step if it exceeds a limit.
 class ScaledUpdater : public LoggedUpdater {
  public:
   ScaledUpdater(Log& log, FlatModel& model, double scale) : LoggedUpdater(log), model_(model), scale_(scale) {}
@@ -322,7 +322,7 @@ TEST(Engine, OffloadedWeightsAreReloadedForOthersToRead) {
     EXPECT_TRUE(at::equal(master.narrow(0, 0, 100), whole.flat(0).weights.narrow(0, 0, 100)));
     EXPECT_EQ(master.scalar_type(), at::kFloat);
     EXPECT_FALSE(model.flat(0).master.defined()) << "offloaded again";
-    // Rank 1 has nothing to evaluate, and gathers for rank 0.
+    // Rank 1 has nothing to evaluate, but gathers for rank 0.
     const bool has_some = shards.rank() == 0;
     const EvaluationResult result = engine.evaluate({.first = has_some ? 0 : 1, .count = has_some ? 1 : 0}, [has_some] {
       EXPECT_TRUE(has_some);

@@ -1,4 +1,4 @@
-// What the stages of a pipeline hand to one another: messages by themselves, and two stages against one rank that runs both.
+// Transfers between the stages of a pipeline: messages alone, and two stages vs one rank that runs both.
 #include "weft/engine/transfers.h"
 
 #include <ATen/ops/arange.h>
@@ -62,9 +62,9 @@ TEST_P(TransfersTest, SeveralTensorsOfAnyTypeAndTheirGradientsBack) {
       Tensors gradients;
       transfers.receive_gradient(1, 7, gradients, "b").wait();
       ASSERT_EQ(gradients.size(), 4u);
-      EXPECT_FALSE(gradients[1].defined()) << "of numbers that take no gradient";
+      EXPECT_FALSE(gradients[1].defined()) << "integers take no gradient";
       for (int i : {0, 2}) EXPECT_TRUE(at::equal(gradients[i], back[i])) << i;
-      EXPECT_TRUE(at::equal(gradients[3], at::zeros({}))) << "what did not arrive is zero";
+      EXPECT_TRUE(at::equal(gradients[3], at::zeros({}))) << "an undefined gradient arrives as zero";
       return;
     }
     Tensors received;
@@ -80,7 +80,7 @@ TEST_P(TransfersTest, SeveralTensorsOfAnyTypeAndTheirGradientsBack) {
   });
 }
 
-TEST_P(TransfersTest, KeepTheirOrderWhateverIsWaitedForFirst) {
+TEST_P(TransfersTest, KeepTheirOrderForAnyOrderOfWaits) {
   constexpr int kMicroBatches = 4;
   run([](int rank, Transfers& transfers) {
     std::vector<Work> works;
@@ -98,7 +98,7 @@ TEST_P(TransfersTest, KeepTheirOrderWhateverIsWaitedForFirst) {
   });
 }
 
-/// Of two blocks between the same ranks (chunks), each with its own shapes.
+/// Two blocks between the same ranks (chunks), each with its own shapes.
 TEST_P(TransfersTest, EachBlockHasItsOwnShapes) {
   run([](int rank, Transfers& transfers) {
     const Tensors one = {random({3, 4}, 1)}, other = {random({2}, 2), random({5, 1}, 3)};
@@ -135,7 +135,7 @@ TEST_P(TransfersTest, ShapesMayChangeFromStepToStep) {
   });
 }
 
-/// Views lie in memory as they did, since kernels round by that, and so do their gradients; and nothing at all.
+/// Views keep their memory layout, since kernels round by it, and so do their gradients; also empty messages.
 TEST_P(TransfersTest, ViewsAndEmptyMessages) {
   run([](int rank, Transfers& transfers) {
     const Tensors sent = {random({4, 6}, 1).t(), at::zeros({0, 7}), random({2, 5, 3, 2}, 3).permute({0, 3, 1, 2}),
@@ -179,7 +179,7 @@ TEST(Transfers, TooManyTensorsAreRefusedBeforeAnythingIsSent) {
   });
 }
 
-/// Two blocks with a message of three tensors between them: (x w, x v, ids) -> ((x w)[ids] u); nobody reads x v.
+/// Two blocks with a message of three tensors between them: (x w, x v, ids) -> ((x w)[ids] u); x v is not read.
 struct TwoBlocks {
   Parameter w{random({3}, 1), {}}, v{random({3}, 2), {}}, u{random({3}, 3), {}};
 
@@ -253,13 +253,13 @@ TEST(Stages, HaveTheBitsOfOneRankThatRunsBoth) {
       EXPECT_TRUE(at::equal(model.flat(rank).gradients, gradients[step][rank])) << "step " << step << ", rank " << rank;
     }
     if (rank == 0) {
-      EXPECT_TRUE(own.v.value.grad().eq(0.0).all().item<bool>()) << "what nobody reads has a gradient of zero";
+      EXPECT_TRUE(own.v.value.grad().eq(0.0).all().item<bool>()) << "an unread output has a gradient of zero";
     }
   });
   EXPECT_TRUE(gradients[0][0].ne(0.0).any().item<bool>());
 }
 
-/// The last stage loads for the targets; it may hold the first block for its tied weights, and does not run it.
+/// The last stage loads micro-batches for their targets; it may hold the first block for its tied weights, but does not run it.
 TEST(Stages, OnlyTheRankThatRunsTheFirstBlockKeepsTheInputs) {
   test::run_ranks(2, [](const World& world) {
     const Mesh mesh(world, {{"pp", 2}});
@@ -277,7 +277,7 @@ TEST(Stages, OnlyTheRankThatRunsTheFirstBlockKeepsTheInputs) {
     options.groups = {{kPipelineAxis, pipeline}, {kPipelineAxis | kDataAxes, pipeline}};
     Engine engine(model, program, world.rank(), updater, options);
     engine.step(0, [&, next = batches(0)] {
-      EXPECT_TRUE(world.rank() == 0 || alive() == 0) << "what the rank before has is not kept";
+      EXPECT_TRUE(world.rank() == 0 || alive() == 0) << "the previous rank's inputs are not kept";
       MicroBatch micro = next();
       for (const at::Tensor& input : micro.inputs) inputs.push_back(input.storage().getWeakStorageImpl());
       return micro;
@@ -286,8 +286,8 @@ TEST(Stages, OnlyTheRankThatRunsTheFirstBlockKeepsTheInputs) {
   });
 }
 
-/// Messages too large to be on their way at once; one micro-batch after another.
-TEST(Stages, WhatWasSentIsLetGoOnceItHasArrived) {
+/// Messages too large to be in flight together; one micro-batch after another.
+TEST(Stages, SentTensorsAreReleasedOnArrival) {
   constexpr int64_t kNumel = 1 << 20;
   for (const BackendKind backend : {BackendKind::shm, BackendKind::gloo}) {
     test::run_ranks(2, [backend](const World& world) {
@@ -318,17 +318,17 @@ TEST(Stages, WhatWasSentIsLetGoOnceItHasArrived) {
       options.groups = {{kPipelineAxis, pipeline}, {kPipelineAxis | kDataAxes, pipeline}};
       Engine engine(model, program, rank, updater, options);
       engine.step(0, [&, j = 0]() mutable {
-        // The other rank has run its forward by now, but for the first micro-batch, which is asked for before the run.
+        // The other rank has run its forward by now, except of the first micro-batch, which is loaded before the run.
         const bool between = rank == 0 || j == 0;
         EXPECT_EQ(alive(outputs), between ? 0 : 1) << "micro-batch " << j << ", rank " << rank;
-        EXPECT_LE(alive(gradients), 1) << "the one that may still be on its way; micro-batch " << j << ", rank " << rank;
+        EXPECT_LE(alive(gradients), 1) << "one may still be in flight; micro-batch " << j << ", rank " << rank;
         return MicroBatch{{at::full({1, kNumel}, ++j)}, at::zeros({1})};
       });
     });
   }
 }
 
-TEST(Stages, AShapeThatChangesWithinAStepIsToldWithBlockAndMicroBatch) {
+TEST(Stages, AShapeThatChangesWithinAStepIsReportedWithBlockAndMicroBatch) {
   try {
     on_two_stages([](int, Engine& engine, FlatModel&, TwoBlocks&) {
       engine.step(0, batches(0));
@@ -339,7 +339,7 @@ TEST(Stages, AShapeThatChangesWithinAStepIsToldWithBlockAndMicroBatch) {
     const std::string says = error.what();
     EXPECT_NE(says.find("rank 0: output of first, micro-batch 2: Float [2, 3], Float [2, 3], Long [3]"), std::string::npos)
         << says;
-    EXPECT_NE(says.find("all of a step must have one"), std::string::npos) << says;
+    EXPECT_NE(says.find("all of a step must match"), std::string::npos) << says;
   }
 }
 

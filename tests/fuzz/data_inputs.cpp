@@ -32,7 +32,7 @@ using Members = std::vector<std::pair<std::string, std::string>>;
 
 BadData any_bad(Random& random) { return random.one_in(2) ? BadData::skip : BadData::refuse; }
 
-/// The first and the last sample.
+/// Reads the first and the last sample.
 void get_some(const Dataset& data) {
   data.get({0}, 0);
   data.get({data.size() - 1}, 1);
@@ -53,14 +53,14 @@ void get_tokens(const TokenFile& file, const std::shared_ptr<const TokenSource>&
   get_some(packs ? *open_packed_tokens(file, source) : *open_tokens(file, source));
 }
 
-/// One image among good ones, in a shard.
+/// Reads a shard with one image among good ones.
 void get_from_shard(const std::string& folder, const std::string& name, const std::string& image, Random& random) {
   static const std::string good = test::png_of(test::gradient(4, 4, 3), 4, 4, 3);
   write(folder + "/x.tar", test::tar_of({{name, image}, {"a.cls", "3"}, {"b.png", good}, {"b.cls", "4"}}));
   get_images(open_web_dataset(local_shards({folder + "/x.tar"}), {.classes = 10, .bad = any_bad(random)}), random);
 }
 
-/// A PNG file's chunks with their sums as their bytes are.
+/// Returns a PNG file with its chunks' checksums recomputed.
 std::string with_png_sums(std::string png) {
   constexpr size_t kSignature = 8, kAround = 12;
   for (size_t at = kSignature; at + kAround <= png.size();) {
@@ -91,7 +91,7 @@ std::string png_of_any_form(Random& random) {
   return out;
 }
 
-/// Headers' sums as their bytes are.
+/// Returns a tar file with its headers' checksums recomputed.
 std::string with_tar_sums(std::string tar) {
   constexpr size_t kSum = 148, kMagic = 257;
   for (size_t at = 0; at + test::kTarBlock <= tar.size(); at += test::kTarBlock) {
@@ -109,7 +109,7 @@ std::string bytes_of(const std::vector<Number>& numbers) {
   return {reinterpret_cast<const char*>(numbers.data()), numbers.size() * sizeof(Number)};
 }
 
-/// Ids below 300, as many as a few windows have.
+/// Ids below 300, enough for a few windows.
 std::string ids_of(int width, Random& random) {
   std::string bytes;
   for (int i = 0; i < 64; ++i) {
@@ -140,7 +140,7 @@ std::string megatron_index() {
          bytes_of(std::vector<int32_t>{20, 0, 44}) + bytes_of(std::vector<int64_t>{0, 40, 40, 0, 1, 2, 3});
 }
 
-/// What torch.save() wrote, with its records' sums as they are.
+/// Writes a file as torch.save() does, with correct checksums of its records.
 void write_torch_file(const std::string& path, const Members& records) {
   caffe2::serialize::PyTorchStreamWriter writer(path);
   for (const auto& [name, bytes] : records) writer.writeRecord(name, bytes.data(), bytes.size());
@@ -194,7 +194,7 @@ void parquet(const std::string& folder, Random& random) {
   static const std::vector<std::string> good = parquet_files();
   const int kind = random.below(3);
   const std::string& whole = good[static_cast<size_t>(kind)];
-  const size_t footer = whole.size() - std::min<size_t>(whole.size(), 900);  // where the metadata is, more or less
+  const size_t footer = whole.size() - std::min<size_t>(whole.size(), 900);  // roughly where the metadata begins
   const std::string bytes = random.one_in(2) ? damaged_bytes(whole, random.of(good), random)
                                              : whole.substr(0, footer) + damaged_bytes(whole.substr(footer), whole, random);
   write(folder + "/x.parquet", bytes);

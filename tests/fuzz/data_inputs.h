@@ -1,5 +1,5 @@
-// Damaged data files of each format, read as a training reads them. Sums that a format keeps of its bytes are made anew for
-// half of the files, so that damage gets past them.
+// Damaged data files of each format, read as in training. For half of the files the format's checksums are recomputed, so that
+// damage gets past them.
 #pragma once
 
 #include <string>
@@ -18,7 +18,7 @@ void token_files(const std::string& folder, test::Random& random);
 void cifar(const std::string& folder, test::Random& random);
 void torch_file(const std::string& folder, test::Random& random);
 
-/// Files of text, ids and images, in this order; where weft is built without Parquet, anything.
+/// Files of text, ids and images, in this order; any content if weft is built without Parquet.
 std::vector<std::string> parquet_files();
 
 void write(const std::string& path, const std::string& bytes);

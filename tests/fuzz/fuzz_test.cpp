@@ -1,5 +1,5 @@
-// Damaged inputs of every kind: each is taken, or refused in one clear line; none crashes (best seen with the asan preset),
-// takes more than 20 s of computing or 2 GiB. WEFT_FUZZ=100000 makes so many in all kinds; WEFT_SEED=17 runs one alone.
+// Damaged inputs of every kind: each is accepted, or refused in one clear line; none crashes (best seen with the asan preset)
+// or takes over 20 s of CPU time or 2 GiB. WEFT_FUZZ=100000 sets the number of cases in all; WEFT_SEED=17 runs one.
 #include <gtest/gtest.h>
 
 #include <cstdlib>
@@ -44,7 +44,7 @@ TEST_P(Fuzz, damaged_inputs_are_refused_in_one_line) {
 
 INSTANTIATE_TEST_SUITE_P(Inputs, Fuzz, ::testing::Range(0, fuzz::kNumKinds));
 
-TEST(WatchedRun, crashes_waits_and_memory_are_noted_and_the_rest_goes_on) {
+TEST(WatchedRun, crashes_hangs_and_memory_are_noted_and_the_rest_continues) {
   const auto failures = fuzz::run_watched(test::seeds(6),
                                           [](unsigned seed) -> std::string {
                                             if (seed == 1) std::abort();
@@ -52,7 +52,7 @@ TEST(WatchedRun, crashes_waits_and_memory_are_noted_and_the_rest_goes_on) {
                                               for (;;) {
                                               }
                                             }
-                                            if (seed == 4) return "as told";
+                                            if (seed == 4) return "wrong";
                                             return {};
                                           },
                                           20, {.cpu_s = 0.3, .bytes = int64_t{8} << 30});
@@ -62,15 +62,15 @@ TEST(WatchedRun, crashes_waits_and_memory_are_noted_and_the_rest_goes_on) {
   EXPECT_EQ(failures[1].seed, 2U);
   EXPECT_NE(failures[1].what.find("computes for more than"), std::string::npos);
   EXPECT_EQ(failures[2].seed, 4U);
-  EXPECT_EQ(failures[2].what, "as told");
+  EXPECT_EQ(failures[2].what, "wrong");
 }
 
-TEST(WatchedRun, only_what_a_terminal_shows_is_a_line) {
-  for (const char* good : {"a", "käse 🧶", "'\\x1b'"}) EXPECT_EQ(fuzz::wrong_with_line(good), "") << good;
+TEST(WatchedRun, only_printable_text_is_a_line) {
+  for (const char* good : {"a", "käse 🧶", "'\\x1b'"}) EXPECT_EQ(fuzz::line_problem(good), "") << good;
   for (const char* bad : {"", "a\nb", "a\x1b[31m", "\xff", "\xc3", "\xed\xa0\x80", "\x7f", "std::bad_alloc", "\xc2\x85"}) {
-    EXPECT_NE(fuzz::wrong_with_line(bad), "") << bad;
+    EXPECT_NE(fuzz::line_problem(bad), "") << bad;
   }
-  EXPECT_NE(fuzz::wrong_with_line(std::string(5000, 'a')), "");
+  EXPECT_NE(fuzz::line_problem(std::string(5000, 'a')), "");
 }
 
 }  // namespace

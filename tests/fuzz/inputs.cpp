@@ -168,7 +168,7 @@ const std::vector<std::string> kHardwareWords = {"hardware", "device", "intra_ho
                                                  "measured", "block",  "[[block]]",  "name",       "overlap",
                                                  "flops",    "inf",    "latency_s",  "forward_s"};
 
-// What show, memory and simulate do with it. Not for every one: most of the time goes here.
+// Plans as show, memory or simulate do; one of the three, as most of the time goes here.
 void plan_all(const Recipe& recipe, Random& random) {
   const int ranks = random.of<int>({1, 2, 4, 4, 8, 64, 0, -1, 1000003, 2147483647});
   switch (random.below(3)) {
@@ -196,7 +196,7 @@ void overrides(const std::string& folder, Random& random) {
   for (int count = 1 + random.below(3); count > 0; --count) {
     all.push_back(random.one_in(3) ? random.of(kOverrides)
                                    : damaged(random.of(kOverrides), random.of(kOverrides), kRecipeWords, random));
-    all.back().erase(std::min(all.back().find('\0'), all.back().size()));  // what a command line cannot hold
+    all.back().erase(std::min(all.back().find('\0'), all.back().size()));  // a command line cannot hold NUL bytes
   }
   plan_all(load_recipe(path, all), random);
 }
@@ -275,7 +275,7 @@ void weights(const std::string& folder, Random& random) {
   load_safetensors(path);
 }
 
-// Never an address that would have to be looked up, nor another rank's place with a wait for it.
+// Never an address that needs a lookup, nor another rank's place, which would wait.
 void environment(const std::string& /*folder*/, Random& random) {
   const std::vector<std::string> names = {
       "RANK",          "WORLD_SIZE", "LOCAL_RANK",   "LOCAL_WORLD_SIZE",           "SLURM_PROCID",    "SLURM_NTASKS",
@@ -296,7 +296,7 @@ void environment(const std::string& /*folder*/, Random& random) {
       try {
         take();
       } catch (const InputError& error) {
-        const std::string wrong = wrong_with_line(error.what());
+        const std::string wrong = line_problem(error.what());
         if (!wrong.empty()) throw;
       }
     };
@@ -335,9 +335,9 @@ std::string try_damaged(Kind kind, const std::string& folder, Random& random) {
     kKinds[static_cast<size_t>(kind)].second(folder, random);
     return {};
   } catch (const Error& error) {
-    return wrong_with_line(error.what());
+    return line_problem(error.what());
   } catch (const std::exception& error) {
-    return fmt::format("{} that is none of weft's: {:.600}", typeid(error).name(), error.what());
+    return fmt::format("{}, not an error of weft's: {:.600}", typeid(error).name(), error.what());
   }
 }
 

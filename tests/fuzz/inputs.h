@@ -1,4 +1,4 @@
-// The inputs that a user hands to weft, good ones to be damaged, and the reading of each as the command does it.
+// Inputs that a user gives weft: good ones to be damaged, and the reading of each as the command does it.
 #pragma once
 
 #include <string>
@@ -33,8 +33,8 @@ inline constexpr int kNumKinds = 17;
 
 std::string_view name(Kind kind);
 
-/// Makes a damaged input of this kind in the folder, and reads it. Returns what is wrong with how it was refused: an error that
-/// is none of weft's, or no clear line; nothing where it was refused well, or taken.
+/// Makes a damaged input of this kind in the folder, and reads it. Returns what is wrong with the refusal: not an error of
+/// weft's, or not one clear line. Returns an empty string if the input was refused well, or accepted.
 std::string try_damaged(Kind kind, const std::string& folder, test::Random& random);
 
 }  // namespace weft::fuzz

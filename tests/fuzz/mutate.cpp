@@ -156,7 +156,7 @@ void splice(std::string& text, const std::string& other, Random& random) {
   text.replace(at, random.one_in(2) ? 0 : count, other.substr(from, count));
 }
 
-// Longer than what anybody expects on a line.
+// Longer than expected on a line.
 void lengthen(std::string& text, Random& random) {
   const size_t at = place(text, random);
   const std::string what = random.one_in(2) ? random.of(kBytes) : std::string(1, static_cast<char>('!' + random.below(90)));
@@ -175,7 +175,7 @@ void change(std::string& text, const std::string& other, const std::vector<std::
   text.resize(place(text, random));
 }
 
-// A number as a field holds it, in either order of bytes.
+// A number as in a binary field, in either byte order.
 void change_field(std::string& text, Random& random) {
   const size_t width = random.of<size_t>({1, 2, 4, 8});
   const uint64_t value = random.of<uint64_t>({0,

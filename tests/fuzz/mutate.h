@@ -1,5 +1,5 @@
-// Damaged copies of good inputs: what a slip of the hand, a cut-off copy or a broken disk makes of a file. By words and lines
-// for text, which gets further into a reader than random bytes do.
+// Damaged copies of good inputs: the results of a typo, a truncated copy or a broken disk. Text changes by words and lines,
+// which gets further into a reader than random bytes do.
 #pragma once
 
 #include <string>
@@ -9,16 +9,16 @@
 
 namespace weft::fuzz {
 
-/// One to four changes, mostly one: a number or a word made another (`words` are those that the format knows), a line dropped,
-/// doubled or swapped, a stretch of `other` put in, bytes flipped, put in or taken out, the end cut off.
+/// One to four changes, mostly one: a number or a word replaced (`words`: those that the format knows), a line dropped, doubled
+/// or swapped, a stretch of `other` inserted, bytes flipped, inserted or removed, the end cut off.
 std::string damaged(const std::string& good, const std::string& other, const std::vector<std::string>& words,
                     test::Random& random);
 
-/// The same for files of bytes: one to four of bits flipped, bytes and fields of 2, 4 or 8 bytes set to what a reader should
-/// think about, stretches cut out, doubled, zeroed or taken from `other`, the end cut off.
+/// The same for binary files, with one to four changes: bits flipped, bytes and fields of 2, 4 or 8 bytes set to boundary
+/// values, stretches removed, doubled, zeroed or taken from `other`, the end cut off.
 std::string damaged_bytes(const std::string& good, const std::string& other, test::Random& random);
 
-/// One that a reader of numbers should think about, or any at all.
+/// A boundary value for a reader of numbers, or a random number.
 std::string any_number(test::Random& random);
 
 }  // namespace weft::fuzz

@@ -1,4 +1,4 @@
-// Damaged Parquet for a weft that is built without: it refuses all of it.
+// Damaged Parquet for a weft built without it, which refuses all of it.
 #include "tests/fuzz/data_inputs.h"
 
 namespace weft::fuzz {

@@ -19,12 +19,12 @@ namespace {
 constexpr size_t kLongestText = 4000;
 constexpr size_t kLongestLine = 2200;
 
-// What the child tells while it runs.
+// Written by the child while it runs.
 struct Shared {
-  std::atomic<size_t> done = 0;     ///< cases that are over
-  std::atomic<double> cpu_s = 0.0;  ///< the child's when the one that runs began
+  std::atomic<size_t> done = 0;     ///< finished cases
+  std::atomic<double> cpu_s = 0.0;  ///< the child's CPU time at the start of the current case
   std::atomic<double> wall_s = 0.0;
-  std::atomic<size_t> num_failures = 0;  ///< since the parent looked; the child waits for it
+  std::atomic<size_t> num_failures = 0;  ///< since the parent last read it; the child waits for that
   char text[kLongestText] = {};
 };
 
@@ -96,7 +96,7 @@ class Watch {
       return;
     }
     if (cause.empty() && shared_->done == seeds_.size()) return;
-    if (cause.empty() && WIFEXITED(status) && WEXITSTATUS(status) == 0) return;  // it made room
+    if (cause.empty() && WIFEXITED(status) && WEXITSTATUS(status) == 0) return;  // it ended to free memory
     fail(cause.empty() ? fmt::format("it ended with wait status {}: {}", status, log()) : cause);
     ++shared_->done;
   }
@@ -111,7 +111,7 @@ class Watch {
     return {};
   }
 
-  // Ends with status 1 after a failure, and with 0 when all is done or memory has grown over many cases.
+  // Exits with status 1 after a failure, and with 0 when all is done or memory has grown over many cases.
   [[noreturn]] void child() {
     const int file = open(log_, O_WRONLY | O_TRUNC);
     dup2(file, STDERR_FILENO);
@@ -135,7 +135,7 @@ class Watch {
 
   void fail(const std::string& what) { failures_.push_back({seeds_[shared_->done], what}); }
 
-  // Of a sanitizer's report the beginning says it.
+  // The beginning of a sanitizer's report is enough.
   std::string log() const {
     std::ifstream file(log_);
     std::string text(1500, '\0');
@@ -152,7 +152,7 @@ class Watch {
   std::vector<Failure> failures_;
 };
 
-// The number of bytes of the character at `at`, 0 where there is none.
+// Bytes of the character at `at`; 0 if it is not a valid one.
 size_t character(const std::string& text, size_t at) {
   const auto byte = [&](size_t i) { return i < text.size() ? static_cast<unsigned char>(text[i]) : 0U; };
   const unsigned first = byte(at);
@@ -176,13 +176,13 @@ std::vector<Failure> run_watched(const std::vector<unsigned>& seeds, const std::
   return Watch(seeds, run, limits).all(most);
 }
 
-std::string wrong_with_line(const std::string& text) {
+std::string line_problem(const std::string& text) {
   if (text.empty()) return "an empty line";
   if (text.size() > kLongestLine) return fmt::format("{} bytes: {:.200}", text.size(), text);
   for (size_t at = 0; at < text.size();) {
     const size_t length = character(text, at);
     if (length == 0)
-      return fmt::format("byte {} at {} is none to print, of: {}", static_cast<unsigned char>(text[at]), at, text);
+      return fmt::format("byte {} at {} is not printable, in: {}", static_cast<unsigned char>(text[at]), at, text);
     at += length;
   }
   for (const char* word : {"std::", "bad_alloc", "basic_string", "vector::", "Exception raised from"}) {

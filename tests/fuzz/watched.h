@@ -1,5 +1,5 @@
-// Runs many cases in a child process that is watched: a crash, a case that takes too long or too much memory ends the child, is
-// noted, and the next case goes on in another one.
+// Runs many cases in a watched child process: a crash, or a case that takes too much time or memory, ends the child, is noted,
+// and the next case runs in a new child.
 #pragma once
 
 #include <cstdint>
@@ -10,8 +10,8 @@
 namespace weft::fuzz {
 
 struct Limits {
-  double cpu_s = 20.0;    ///< of a case
-  double wall_s = 240.0;  ///< of a case that waits; generous, for a machine with much else to do
+  double cpu_s = 20.0;    ///< per case
+  double wall_s = 240.0;  ///< per case that waits; generous, for busy machines
   int64_t bytes = int64_t{2} << 30;
 };
 
@@ -20,11 +20,11 @@ struct Failure {
   std::string what;
 };
 
-/// `run` returns what is wrong, in a line, or nothing. Called in children, for each seed; at most `most` failures are gathered.
+/// `run` returns what is wrong, in a line, or an empty string. Called in children, once per seed; stops after `most` failures.
 std::vector<Failure> run_watched(const std::vector<unsigned>& seeds, const std::function<std::string(unsigned)>& run,
                                  size_t most = 20, const Limits& limits = {});
 
-/// What is wrong with an error's text: it must be one line that a terminal can show, of at most some 2 000 bytes.
-std::string wrong_with_line(const std::string& text);
+/// Returns what is wrong with an error's text: it must be one line that a terminal can show, of at most about 2 000 bytes.
+std::string line_problem(const std::string& text);
 
 }  // namespace weft::fuzz

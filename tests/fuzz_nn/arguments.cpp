@@ -17,7 +17,7 @@ namespace {
 
 at::ScalarType type_of(char letter) { return letter == 'f' ? at::kFloat : letter == 'd' ? at::kDouble : at::kBFloat16; }
 
-/// A good tensor, as the row says; sets `empty` where it has no elements.
+/// A valid tensor for the row; sets `empty` if it has no elements.
 at::Tensor make_one(std::string_view spec, const Case& c, at::ScalarType type, test::Random& random, bool& empty) {
   std::vector<int64_t> sizes;
   size_t at = 0;
@@ -41,7 +41,7 @@ at::Tensor restride(const at::Tensor& x, test::Random& random) {
   if (x.dim() == 0) return x;
   const int64_t dim = random.below(static_cast<int>(x.dim()));
   switch (random.below(4)) {
-    case 0: {  // every second element of a larger one
+    case 0: {  // every second element of a larger tensor
       std::vector<int64_t> sizes = x.sizes().vec();
       sizes[dim] *= 2;
       at::Tensor larger = at::empty(sizes, x.options()).slice(dim, 0, {}, 2);
@@ -49,7 +49,7 @@ at::Tensor restride(const at::Tensor& x, test::Random& random) {
     }
     case 1:
       return x.transpose(dim, 0).contiguous().transpose(dim, 0);
-    case 2: {  // within a larger one
+    case 2: {  // within a larger tensor
       std::vector<int64_t> sizes = x.sizes().vec();
       sizes[dim] += 3;
       at::Tensor part = at::empty(sizes, x.options()).narrow(dim, 2, x.size(dim));
@@ -98,7 +98,7 @@ at::Tensor strange(const at::Tensor& x, test::Random& random) {
   }
 }
 
-/// One change, and its name; those of strides leave it as good as it was.
+/// Makes one change and names it. A change of strides keeps the tensor valid.
 at::Tensor change(const at::Tensor& x, test::Random& random, std::string& name) {
   static const std::vector<at::ScalarType> kTypes = {at::kFloat, at::kDouble, at::kBFloat16, at::kHalf,        at::kLong,
                                                      at::kInt,   at::kBool,   at::kByte,     at::kComplexFloat};

@@ -1,4 +1,4 @@
-// Random tensors for a row's arguments: good ones, some of which are then changed in shape, type, strides or device.
+// Random tensors for a row's arguments: valid ones, some of which are then changed in shape, type, strides or device.
 #pragma once
 
 #include "tests/fuzz_nn/row.h"
@@ -8,7 +8,7 @@ namespace weft::fuzz_nn {
 struct Arguments {
   Tensors tensors;
   bool are_good = true;      ///< a call with them must not be refused
-  std::string changes = {};  ///< that were made, for people
+  std::string changes = {};  ///< description of the changes
 };
 
 Arguments make_arguments(const Spec& spec, const Case& c, test::Random& random);

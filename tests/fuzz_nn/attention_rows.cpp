@@ -1,4 +1,4 @@
-// Attention in all its forms.
+// All forms of attention.
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/cat.h>
 #include <ATen/ops/empty_like.h>
@@ -43,7 +43,7 @@ at::Tensor attended(const at::Tensor& q, const at::Tensor& k, const at::Tensor& 
 
 at::Tensor merged(const at::Tensor& x) { return x.transpose(1, 2).flatten(2); }
 
-/// Queries, keys and values of [batch, tokens, 3 width].
+/// Queries, keys and values from [batch, tokens, 3 width].
 Tensors thirds(const at::Tensor& qkv, int64_t heads) {
   expect(qkv.dim() == 3 && heads >= 1 && qkv.size(2) % (3 * heads) == 0);
   Tensors all;
@@ -55,7 +55,7 @@ Tensors thirds(const at::Tensor& qkv, int64_t heads) {
 AttentionMask mask_of(Case& c) { return c.flag(1) ? AttentionMask::causal : AttentionMask::none; }
 AttentionKernel kernel_of(Case& c) { return c.flag(2) ? AttentionKernel::flash : AttentionKernel::formula; }
 
-/// Two documents in each sample but the first, if there are as many tokens.
+/// Two documents in each sample except the first, if there are enough tokens.
 DocumentRuns runs_of(Case& c) {
   const int64_t samples = c.size('b'), tokens = c.size('t'), cut = c.number(4, tokens / 2);
   DocumentRuns runs;

@@ -9,7 +9,7 @@ namespace weft::fuzz_nn {
 
 namespace {
 
-/// What sizes a letter may have.
+/// Possible sizes of each letter.
 const std::map<char, std::vector<int>> kSizes = {{'b', {1, 2, 3}},
                                                  {'t', {1, 2, 3, 5, 17, 64, 70}},
                                                  {'w', {1, 2, 3, 8, 16, 20}},

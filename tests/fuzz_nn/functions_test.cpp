@@ -1,6 +1,6 @@
-// Every public function of weft/nn with tensors of any shapes, types, strides and devices: it computes what LibTorch's formula
-// does, forward and backward, or refuses them; none crashes (best seen with the asan preset). WEFT_FUZZ=100000 makes so many
-// calls; WEFT_SEED=17 runs one alone.
+// Calls every public function of weft/nn with tensors of any shapes, types, strides and devices: it must match LibTorch's
+// formula, forward and backward, or refuse them, and must not crash (best with the asan preset). WEFT_FUZZ=100000 makes that
+// many calls; WEFT_SEED=17 runs one call.
 #include <ATen/Parallel.h>
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/randn.h>
@@ -43,7 +43,7 @@ double tolerance_of(const Tensors& tensors) {
   return tolerance;
 }
 
-/// Empty where both are the same within rounding.
+/// Empty if both are equal within rounding.
 std::string difference(const at::Tensor& ours, const at::Tensor& theirs, double tolerance) {
   if (ours.sizes() != theirs.sizes()) return fmt::format("is {}, not {}", type_and_shape(ours), type_and_shape(theirs));
   if (ours.is_meta() || ours.numel() == 0) return {};
@@ -68,15 +68,15 @@ std::string first_line(const std::string& text) { return text.substr(0, text.fin
 
 struct Tried {
   Tensors outputs;
-  std::string refused;  ///< by which error
-  std::string wrong;    ///< with the error
+  std::string refused;  ///< the error
+  std::string wrong;    ///< text of a wrong error
 };
 
 Tried try_call(const std::function<Tensors()>& call) {
   try {
     return {call(), {}, {}};
   } catch (const InputError& error) {
-    return {{}, error.what(), fuzz::wrong_with_line(error.what())};
+    return {{}, error.what(), fuzz::line_problem(error.what())};
   } catch (const c10::Error& error) {
     return {{}, first_line(error.what_without_backtrace()), {}};
   } catch (const std::exception& error) {
@@ -84,7 +84,7 @@ Tried try_call(const std::function<Tensors()>& call) {
   }
 }
 
-/// Gradients of `inputs` from those outputs that have a graph in `ours`.
+/// Gradients of `inputs` from the outputs that have a graph in `ours`.
 Tensors gradients_of(const Tensors& outputs, const std::vector<size_t>& which, const Tensors& inputs,
                      const Tensors& cotangents) {
   Tensors roots, seeds;
@@ -117,7 +117,7 @@ std::string compare_backward(const Tensors& ours, const Tensors& theirs, const T
   if (which.empty() || inputs.empty()) return {};
   const Tried exact = try_call([&] { return gradients_of(theirs, which, exact_inputs, cotangents); });
   const Tried own = try_call([&] { return gradients_of(ours, which, inputs, cotangents); });
-  if (!exact.refused.empty()) return own.refused.empty() ? "backward computes what the formula has not" : "";
+  if (!exact.refused.empty()) return own.refused.empty() ? "backward computes a gradient that the formula lacks" : "";
   if (!own.refused.empty()) return "backward: " + own.refused;
   for (size_t i = 0; i < inputs.size(); ++i) {
     at::Tensor gradient = own.outputs[i].defined() ? own.outputs[i] : c.held_gradient(inputs[i]);
@@ -129,7 +129,7 @@ std::string compare_backward(const Tensors& ours, const Tensors& theirs, const T
   return {};
 }
 
-/// What is wrong with a random call of a row; nothing where it was refused well, or is right.
+/// The failure of a random call of a row; empty if it was properly refused or correct.
 std::string try_row(const Row& row, unsigned seed) {
   at::manual_seed(seed);
   Case c(seed);
@@ -144,18 +144,18 @@ std::string try_row(const Row& row, unsigned seed) {
     text += type_and_shape(x) + (x.defined() && x.is_meta() ? " meta" : "") + ", ";
   }
   text += fmt::format(") [{}]: ", arguments.changes);
-  if (ftruncate(STDERR_FILENO, 0) == 0) lseek(STDERR_FILENO, 0, SEEK_SET);  // of this call alone, before a crash's report
+  if (ftruncate(STDERR_FILENO, 0) == 0) lseek(STDERR_FILENO, 0, SEEK_SET);  // this call's output only, in case of a crash
   std::fprintf(stderr, "%s\n", text.c_str());
   const double tolerance = tolerance_of(args);
   const Tried ours = try_call([&] { return row.ours(args, c); });
   if (!ours.wrong.empty()) return text + ours.wrong;
   if (!ours.refused.empty())
-    return row.theirs && arguments.are_good && !c.is_odd() ? text + "refuses what is good: " + ours.refused : "";
+    return row.theirs && arguments.are_good && !c.is_odd() ? text + "refuses valid arguments: " + ours.refused : "";
   const bool is_meta = std::any_of(args.begin(), args.end(), [](const at::Tensor& x) { return x.defined() && x.is_meta(); });
   if (!row.theirs || is_meta) return {};
   Case again(seed);
   const Tried theirs = try_call([&] { return row.theirs(exact_args, again); });
-  if (!theirs.refused.empty()) return text + "computes what the formula refuses: " + theirs.refused;
+  if (!theirs.refused.empty()) return text + "computes a call that the formula refuses: " + theirs.refused;
   if (ours.outputs.size() != theirs.outputs.size()) return text + "other outputs";
   for (size_t i = 0; i < ours.outputs.size(); ++i) {
     if (!ours.outputs[i].defined() && !theirs.outputs[i].defined()) continue;
@@ -169,7 +169,7 @@ std::string try_row(const Row& row, unsigned seed) {
 
 TEST(LayerFunctions, compute_the_formula_or_refuse) {
   const auto failures = fuzz::run_watched(test::seeds(test::fuzz_cases(10000)), [](unsigned seed) -> std::string {
-    at::set_num_threads(1);  // a child has no others
+    at::set_num_threads(1);  // a forked child has one thread
     const Row& row = table()[seed % table().size()];
     try {
       return try_row(row, seed);
@@ -180,7 +180,7 @@ TEST(LayerFunctions, compute_the_formula_or_refuse) {
   for (const fuzz::Failure& failure : failures) ADD_FAILURE() << failure.what << "\n" << test::replay(failure.seed);
 }
 
-/// Names of the functions that a header declares with tensors among their parameters.
+/// Names of the functions that a header declares with tensor parameters.
 void find_functions(const std::filesystem::path& header, std::set<std::string>& names) {
   std::ifstream file(header);
   std::stringstream all;
@@ -194,12 +194,12 @@ void find_functions(const std::filesystem::path& header, std::set<std::string>& 
   }
 }
 
-/// Those that take no tensors of a caller's, and why.
+/// Functions without tensor arguments from the caller, and why.
 const std::set<std::string> kElsewhere = {
-    "run_in_evaluation", "run_backward_input", "module_block",  // a module's, a whole model's
-    "measure_cost",      "measure_loss",                        // of a model, on the meta device
-    "flops_of",          "convolution_flops",                   // of a call that LibTorch has made
-    "set_values",        "as_bytes",           "values_of",     // of a model's buffers
+    "run_in_evaluation", "run_backward_input", "module_block",  // take a module or a whole model
+    "measure_cost",      "measure_loss",                        // measure a model on the meta device
+    "flops_of",          "convolution_flops",                   // take a LibTorch call
+    "set_values",        "as_bytes",           "values_of",     // take buffers of a model
     "type_and_shape",    "value_of",
 };
 

@@ -1,4 +1,4 @@
-// Functions that are applied element by element or row by row, and losses.
+// Element-wise and row-wise functions, and losses.
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/arange.h>
 #include <ATen/ops/batch_norm.h>
@@ -30,7 +30,7 @@
 #include "weft/nn/images/channels_last.h"
 #include "weft/nn/images/pixel_norm.h"
 #include "weft/nn/kernels/gelu_kernels.h"
-#include "weft/nn/kernels/side_by_side.h"
+#include "weft/nn/kernels/in_parts.h"
 #include "weft/nn/kernels/tensors.h"
 #include "weft/nn/loss/class_loss.h"
 #include "weft/nn/loss/cross_entropy.h"
@@ -50,7 +50,7 @@ at::Tensor norm_formula(const at::Tensor& x, const at::Tensor& weight, const at:
   return x.mul(x.square().mean(-1, true).add(kEps).rsqrt()).mul(weight);
 }
 
-/// Statistics of x's rows as normalise_sum() gives them.
+/// Statistics of x's rows, as from normalise_sum().
 Normalised kept_of(const at::Tensor& x, bool centres) {
   const at::Tensor wide = x.scalar_type() == at::kDouble ? x : x.to(at::kFloat), mean = wide.mean(-1, true);
   const at::Tensor of = centres ? wide.sub(mean) : wide;
@@ -95,7 +95,7 @@ Tensors batch_norm_formula(const Tensors& a, Case& c, bool training) {
   return {y, a[3], a[4]};
 }
 
-/// Of sums over the pixels of [n, channels, h, w].
+/// Sums over the pixels of [n, channels, h, w].
 at::Tensor over_pixels(const at::Tensor& x) { return x.sum(at::IntArrayRef{0, 2, 3}).to(at::kDouble); }
 at::Tensor beside_pixels(const at::Tensor& x) { return x.view({1, -1, 1, 1}); }
 
@@ -107,13 +107,12 @@ at::Tensor dropout_formula(const at::Tensor& x, double p, int64_t first) {
 std::vector<Row> element_rows() {
   return {
       {"gelu", "fdb~ rw", [](auto& a) { return weft::gelu(a[0]); }, [](auto& a) { return at::gelu(a[0], "tanh"); }},
-      {"run_side_by_side", "rw",
+      {"run_in_parts", "rw",
        [](auto& a) {
-         const at::Tensor y = gelu_value(a[0]);  // refuses what kernels never get
+         const at::Tensor y = gelu_value(a[0]);  // refuses tensors that kernels never get
          if (!fits_kernels({a[0]})) return y;
          y.zero_();
-         run_side_by_side<GeluRows>(gelu_rows, a[0], {.x = elements_of(a[0]), .y = elements_in(y)}, {&GeluRows::x},
-                                    {&GeluRows::y});
+         run_in_parts<GeluRows>(gelu_rows, a[0], {.x = elements_of(a[0]), .y = elements_in(y)}, {&GeluRows::x}, {&GeluRows::y});
          return y;
        },
        [](auto& a) { return at::gelu(a[0], "tanh"); }},
@@ -259,7 +258,7 @@ std::vector<Row> batch_norm_rows() {
       {"batch_norm_relu", "fb: bcSSL c c c=! c+=! bcSSL?", relu, relu_formula},
       {"pixel_norm", "fb~ bCSSM C C C=! C+=!", [](auto& a) { return list(pixel_norm(a[0], state_of(a), {}, {}), a[3], a[4]); },
        [](auto& a, Case& c) { return batch_norm_formula(a, c, true); }},
-      {"goes_by_pixels", "bcSSM c c c=! c+=!", [](auto& a) { goes_by_pixels(a[0], state_of(a)); }},
+      {"supports_pixel_norm", "bcSSM c c c=! c+=!", [](auto& a) { supports_pixel_norm(a[0], state_of(a)); }},
       {"check_state", "bcss c c c! c+!", [](auto& a) { check_state(a[0], state_of(a), true); }},
       {"batch_statistics", "TD c c c! c+!", [](auto& a) { batch_statistics(a[0], state_of(a), {}); }},
       {"slope_and_offset", "DD c c+D",
@@ -300,7 +299,7 @@ std::vector<Row> batch_norm_rows() {
          return a[1] * beside_pixels(a[4]) + (a[2] - beside_pixels(a[3])) * beside_pixels(a[5]) + beside_pixels(a[6]);
        }},
       {"is_better_channels_last", "bcss", [](auto& a) { is_better_channels_last(a[0]); }},
-      {"lies_channels_last", "bcss", [](auto& a) { lies_channels_last(a[0]); }},
+      {"is_channels_last", "bcss", [](auto& a) { is_channels_last(a[0]); }},
       {"channels_last", "bcss", [](auto& a) { return channels_last(a[0]); }, [](auto& a) { return a; }},
   };
 }
@@ -322,7 +321,7 @@ int64_t hits_formula(const Tensors& a, int64_t most) {
   return first.eq(labels.unsqueeze(-1)).any(-1).sum().item<int64_t>();
 }
 
-/// Of all classes, from [pieces x batch, ..., classes of a piece] perhaps.
+/// Logits of all classes, possibly from [pieces x batch, ..., classes of a piece].
 at::Tensor whole_logits(const Tensors& a, int64_t classes) {
   if (classes == a[0].size(-1)) return a[0];
   const int64_t pieces = a[0].numel() / std::max<int64_t>(1, a[1].numel() * a[0].size(-1));

@@ -1,4 +1,4 @@
-// Layers with weights, whole and split over ranks, and the products below them.
+// Layers with weights, whole and split over ranks, and their products.
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/cat.h>
 #include <ATen/ops/conv2d.h>
@@ -31,7 +31,7 @@ namespace weft::fuzz_nn {
 
 namespace {
 
-/// The first of two ranks, of which the other has the same and sends zeros.
+/// The first of two ranks; the other has the same values and sends zeros.
 Context of_two() {
   Context context;
   context.tp = recorded_group("tp", 2, std::make_shared<CallRecord>());
@@ -69,7 +69,7 @@ at::Tensor convolution_formula(const at::Tensor& x, const at::Tensor& weight, co
   return at::conv2d(x, weight, bias, stride, weight.size(2) / 2);
 }
 
-/// norm(x + added) and two layers behind it; the stream before them.
+/// norm(x + added) and two layers after it; the stream first.
 Tensors normed_formula(const Tensors& a) {
   expect(a[2].defined() && (!a[1].defined() || a[1].sizes() == a[0].sizes()));
   const at::Tensor stream = a[1].defined() ? a[0] + a[1] : a[0];
@@ -222,7 +222,7 @@ std::vector<Row> other_rows() {
          });
        },
        [](auto& a, Case& c) {
-         const bool is_whole = a[0].size(1) == 2 * c.size('c') && a[1].size(1) == c.size('c');  // of which it takes its part
+         const bool is_whole = a[0].size(1) == 2 * c.size('c') && a[1].size(1) == c.size('c');  // selects its part
          return convolution_formula(is_whole ? a[0].narrow(1, 0, c.size('c')) : a[0], a[1], a[2], c.number(1, 2));
        }},
       {"suits_windows", "bcss ncKK", [](auto& a, Case& c) { suits_windows(a[0], a[1], c.number(1, 2)); }},
@@ -252,11 +252,11 @@ std::vector<Row> other_rows() {
          (y * a[0]).sum().backward();
          return weight.grad();
        }},
-      {"rows_of", "fdb~ btw", [](auto& a) { return rows_of(a[0]); },
+      {"as_rows", "fdb~ btw", [](auto& a) { return as_rows(a[0]); },
        [](auto& a) {
-         return a[0].numel() > 0 ? a[0].reshape({-1, a[0].size(-1)}) : rows_of(a[0]);
+         return a[0].numel() > 0 ? a[0].reshape({-1, a[0].size(-1)}) : as_rows(a[0]);
        }},
-      {"goes_to_onednn", "rw wn", [](auto& a) { goes_to_onednn(a[0], a[1]); }},
+      {"uses_onednn", "rw wn", [](auto& a) { uses_onednn(a[0], a[1]); }},
       {"multiply", "rn rw wn", [](auto& a) { return multiply(a[0], a[1], a[2]), a[0]; },
        [](auto& a) { return at::mm(a[1], a[2]); }},
       {"multiply_add", "rn rw wn", [](auto& a) { return multiply_add(a[0], a[1], a[2]), a[0]; },

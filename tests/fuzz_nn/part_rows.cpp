@@ -1,4 +1,4 @@
-// Parts of tensors on ranks and in pieces, and what graphs are run with.
+// Parts of tensors on ranks and in pieces, and helpers for running graphs.
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/cat.h>
 #include <ATen/ops/zeros.h>
@@ -23,13 +23,13 @@ namespace {
 
 Group two() { return recorded_group("g", 2, std::make_shared<CallRecord>()); }
 
-/// A dim of x that there is.
+/// Requires a valid dim of x.
 void expect_dim(const at::Tensor& x, int64_t dim) { expect(dim >= -x.dim() && dim < x.dim()); }
 
 using OfDim = at::Tensor (*)(const at::Tensor&, int64_t, const Group&, const std::string&);
 using OfAll = at::Tensor (*)(const at::Tensor&, const Group&, const std::string&);
 
-/// On one rank the tensor itself; on two that nothing crashes.
+/// On one rank, expects the tensor itself; on two, only that nothing crashes.
 void add_collective(std::vector<Row>& rows, const char* name, OfDim call) {
   rows.push_back({name, "fdb~ btw", [call](auto& a, Case& c) { return call(a[0], c.number(1, 1), {}, "x"); },
                   [](auto& a, Case& c) { return expect_dim(a[0], c.number(1, 1)), a; }});
@@ -73,8 +73,8 @@ std::vector<Row> split_rows() {
          expect(pieces >= 1 && piece >= 0 && piece < pieces && (pieces == 1 || a[0].size(0) % pieces == 0));
          return pieces == 1 ? a[0] : a[0].narrow(0, piece * (a[0].size(0) / pieces), a[0].size(0) / pieces);
        }},
-      {"of_batch_pieces", "btw",
-       [](auto& a, Case& c) { return of_batch_pieces(c.number(1, 2), [&](int64_t) { return a[0]; }); },
+      {"map_batch_pieces", "btw",
+       [](auto& a, Case& c) { return map_batch_pieces(c.number(1, 2), [&](int64_t) { return a[0]; }); },
        [](auto& a, Case& c) {
          return expect(c.number(1, 2) >= 1), c.number(1, 2) == 1 ? a[0] : at::cat(Tensors(c.number(1, 2), a[0]));
        }},

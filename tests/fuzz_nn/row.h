@@ -1,5 +1,5 @@
-// Rows of the fuzz of weft/nn's public functions: how each is called with good tensors, and what it computes by LibTorch's
-// formula, which is run in float64.
+// Rows of the fuzz test of weft/nn's public functions: how each is called with valid tensors, and the LibTorch formula for its
+// result, run in float64.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -16,21 +16,21 @@
 
 namespace weft::fuzz_nn {
 
-/// The sizes and numbers of one random call. The same seed gives the same.
+/// Sizes and numbers of one random call. The same seed gives the same values.
 class Case {
  public:
   explicit Case(unsigned seed) : seed_(seed) {}
-  /// What a letter of an argument's sizes stands for: a digit itself, one of the letters of kSizes some size, now and then 0.
+  /// Size for a letter of an argument's spec: a digit means itself, a letter of kSizes a random size, now and then 0.
   int64_t size(char letter) const;
-  /// `good`, or in some calls another number, which may be wrong.
+  /// Returns `good`, or in some calls another number, which may be invalid.
   int64_t number(int which, int64_t good);
-  /// One of two ways to call.
+  /// Selects one of two ways to call.
   bool flag(int which) const { return random(1000 + which).one_in(2); }
-  /// A parameter that lives as long as the case; with a place for its gradient if the value takes one and flag(9).
+  /// A parameter that lives as long as the case; it has a place for its gradient if the value takes one and flag(9).
   Parameter& hold(const at::Tensor& value, bool always_bound = false);
-  /// What has arrived in such a place; undefined where there is none.
+  /// The gradient that arrived in such a place; undefined without one.
   at::Tensor held_gradient(const at::Tensor& value) const;
-  /// Whether a number() was another.
+  /// Returns whether a number() was replaced.
   bool is_odd() const { return odd_; }
 
  private:
@@ -41,7 +41,7 @@ class Case {
   std::deque<Parameter> held_;
 };
 
-/// Of a function of (arguments) or (arguments, case) that returns a tensor, several, or what is none.
+/// Wraps a function of (arguments) or (arguments, case) that returns a tensor, several, or no tensor.
 class Call {
  public:
   Call() = default;
@@ -74,17 +74,17 @@ class Call {
 };
 
 struct Row {
-  const char* function;  ///< as the header declares it
-  /// The types that good calls have, "fd" of f, d and b for float32, float64 and bfloat16 (all where nothing is said), and ":",
-  /// or "~" where gradients are compared too. Then the sizes of each tensor, a letter a dim, of floats; behind them "#v": of
-  /// ids below v's size; "+": positive; "?": perhaps undefined; "=": float32 in every call; "D": float64; "L": channels last;
-  /// "M": so, and contiguous in every call; "!": takes no gradient.
+  const char* function;  ///< as declared in the header
+  /// Types of valid calls: "fd" of f, d and b for float32, float64 and bfloat16 (all if omitted), followed by ":", or "~" to
+  /// also compare gradients. Then the sizes of each float tensor, a letter per dim, followed by "#v": ids below v's size; "+":
+  /// positive; "?": possibly undefined; "=": float32 in every call; "D": float64; "L": channels last; "M": channels last and
+  /// contiguous in every call; "!": takes no gradient.
   const char* spec;
   Call ours;
-  Call theirs = {};  ///< of float64; empty: ours need not crash, that is all
+  Call theirs = {};  ///< in float64; empty: ours only must not crash
 };
 
-/// A row's spec, read.
+/// A parsed spec of a row.
 struct Spec {
   explicit Spec(const char* text);
   std::string types = "fdb";
@@ -92,7 +92,7 @@ struct Spec {
   std::vector<std::string> arguments = {};
 };
 
-/// Each is a part of the table.
+/// Parts of the table.
 std::vector<Row> kernel_rows();
 std::vector<Row> attention_rows();
 std::vector<Row> layer_rows();
@@ -100,7 +100,7 @@ std::vector<Row> part_rows();
 
 inline Tensors list(const auto&... tensors) { return {tensors...}; }
 
-/// An error of a formula: such a call has no result.
+/// Throws an error of a formula: such a call has no result.
 void expect(bool holds);
 
 }  // namespace weft::fuzz_nn

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# tests/install/installed_test.sh BUILD CMAKE_OPTION...: an install as others meet it. What `cmake --install BUILD` wrote is moved to a
-# folder that everybody can read; from there, with weft's cache folder out of sight and (when started by root) as `nobody`, the command
-# trains on 2 ranks, and a program that find_package(weft) built runs.
+# tests/install/installed_test.sh BUILD CMAKE_OPTION...: an installation as users get it. The result of `cmake --install BUILD` is
+# moved to a world-readable folder; from there, with weft's cache folder hidden and (when started by root) as `nobody`, the command
+# trains on 2 ranks, and a program built with find_package(weft) runs.
 set -euo pipefail
 source=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 build=$(cd "${1:?usage: installed_test.sh BUILD CMAKE_OPTION...}" && pwd)
@@ -15,12 +15,12 @@ fail() {
   exit 1
 }
 
-# quietly WHAT COMMAND...: its output only when it fails; kept in $moved/log.
+# quietly WHAT COMMAND...: prints the output only on failure; kept in $moved/log.
 quietly() {
   "${@:2}" >"$moved/log" 2>&1 </dev/null || fail "could not: $1"$'\n'"$(tail -n 30 "$moved/log")"
 }
 
-exec 9>"$moved.lock" # always the same folder, for the compiler cache: so one test at a time
+exec 9>"$moved.lock" # always the same folder, for the compiler cache: so tests run one after another
 flock 9
 clean_up() {
   [[ ! -e $moved/weft ]] || mv "$moved/weft" "$prefix"
@@ -35,7 +35,7 @@ chmod 755 "$moved"
 quietly "install" cmake --install "$build" --prefix "$prefix"
 mv "$prefix" "$moved/weft"
 
-# --- what a user builds: by this user, for the compiler cache; with nothing else of weft's to be found -----------------------
+# --- what a user builds: as this user, for the compiler cache; with nothing else of weft's visible ---------------------------
 
 ln -s "$moved/weft/lib/weft" "$moved/own"
 options=("$@")
@@ -44,7 +44,7 @@ configure() { # PROJECT BUILD CMAKE_OPTION...
     cmake -S "$1" -B "$2" -DCMAKE_PREFIX_PATH="$moved/weft" "${options[@]}" "${@:3}"
 }
 quietly "configure with LIBTORCH_ROOT" configure "$source/find_package" "$moved/build" -DLIBTORCH_ROOT="$moved/own"
-grep -rqF "$moved/own/lib/libtorch_cpu.so" "$moved/build" || fail "find_package(weft) does not take LibTorch from LIBTORCH_ROOT"
+grep -rqF "$moved/own/lib/libtorch_cpu.so" "$moved/build" || fail "find_package(weft) ignores LIBTORCH_ROOT"
 quietly "configure with find_package(weft)" configure "$source/find_package" "$moved/build" -ULIBTORCH_ROOT
 quietly "build with it" cmake --build "$moved/build"
 quietly "configure the project of docs/library.md" configure "$source/../../examples/unet" "$moved/unet"
@@ -65,8 +65,8 @@ elsewhere() { # COMMAND...
 
 for file in "$moved/weft/bin/weft" "$moved/build/program"; do
   quietly "ask for the libraries of $file" elsewhere ldd "$file"
-  ! grep -e 'not found' -e "$cache" -e "$build" "$moved/log" || fail "$file needs what is not installed"
-  grep -q "=> $moved/weft/.*lib/weft/lib/libtorch_cpu.so" "$moved/log" || fail "$file does not take the LibTorch that was installed with it"
+  ! grep -e 'not found' -e "$cache" -e "$build" "$moved/log" || fail "$file needs libraries that are not installed"
+  grep -q "=> $moved/weft/.*lib/weft/lib/libtorch_cpu.so" "$moved/log" || fail "$file does not use the LibTorch installed with it"
 done
 quietly "run the program" elsewhere "$moved/build/program"
 grep -q 'sum 3' "$moved/log" || fail "the program prints"$'\n'"$(<"$moved/log")"
@@ -81,5 +81,5 @@ quietly "train on 2 ranks" elsewhere "$moved/weft/bin/weft" train gpt -n 2 --set
   --set model.layers=1 --set model.width=48 --set run.steps=3 --set optimizer.warmup=1
 grep -qE '^step +3/3 +loss [0-9]' "$moved/log" || fail "no loss of step 3 in"$'\n'"$(<"$moved/log")"
 if grep -lr -F -e "$build" -e "$cache" "$moved/weft/bin" "$moved/weft/lib/cmake" "$moved/weft"/lib/*.a >"$moved/log"; then
-  fail "folders of this machine are named in"$'\n'"$(<"$moved/log")"
+  fail "paths of this machine appear in"$'\n'"$(<"$moved/log")"
 fi

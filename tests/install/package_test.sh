@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# What `make package` left in build/packages, in a clean root of this machine's Debian: the packages are installed by apt, trained with,
-# and removed without a trace; the source tarball is unpacked and configured. `make test-package`, as root.
-# The clean root, and the packages that weft's depend on, are kept in weft's cache folder; everything else goes when this ends.
+# Tests `make package`'s results (build/packages) in a clean root of this machine's Debian: apt installs the packages, they train,
+# and are removed without a trace; the source tarball is unpacked and configured. `make test-package`, as root.
+# The clean root, and the packages that weft's depend on, stay in weft's cache folder; everything else is removed at the end.
 set -euo pipefail
 source=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
 packages=$source/build/packages
@@ -30,7 +30,7 @@ in_root() {
     ${http_proxy:+http_proxy="$http_proxy"} ${https_proxy:+https_proxy="$https_proxy"} chroot "$root" "$@"
 }
 
-# [hint=TEXT] quietly WHAT COMMAND...: its output only when it fails; kept in $folder/log.
+# [hint=TEXT] quietly WHAT COMMAND...: prints the output only on failure; kept in $folder/log.
 quietly() {
   echo "package test: $1"
   "${@:2}" >"$folder/log" 2>&1 </dev/null || fail "could not: $1${hint:+ ($hint)}"$'\n'"$(tail -n 30 "$folder/log")"
@@ -58,7 +58,7 @@ for file in /usr/bin/weft /usr/lib/cmake/weft/weftConfig.cmake /usr/share/doc/{w
   [[ -s $root$file ]] || fail "no $file"
 done
 local_paths=$(cd "$root" && grep -slaF -d skip -e "$source" -e "$cache" -- "${files[@]#/}" || true)
-[[ -z $local_paths ]] || fail "folders of this machine are named in"$'\n'"$local_paths"
+[[ -z $local_paths ]] || fail "paths of this machine appear in"$'\n'"$local_paths"
 
 quietly "weft version" in_root weft version
 for line in {1..2000}; do echo "line $line of a text to learn from"; done >"$root/root/text"

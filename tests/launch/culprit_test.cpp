@@ -104,7 +104,7 @@ TEST(Culprit, Table) {
        true,
        false,
        1,
-       "rank 1: stopped by a signal, so that others waited in vain"},
+       "rank 1: stopped by a signal; other ranks waited for it"},
       {"a stopped rank, which one names, though the first names another",
        {named(alive(0), 4, 1, "rank 1: late"), named(alive(1), 5, 2, "rank 2: is stopped"), stopped(alive(2))},
        true,
@@ -149,7 +149,7 @@ RankOutcome lost(int rank, int64_t heard) {
   return outcome;
 }
 
-TEST(Culprit, AHostThatIsGoneIsToBlameForEchoes) {
+TEST(Culprit, ALostHostIsToBlameForEchoes) {
   const RankOutcome echo = named(alive(0), 5, 2, "rank 2: did not come to all_reduce");
   const Verdict verdict = find_culprit({echo, alive(1), lost(2, 3), lost(3, 3)});
   EXPECT_TRUE(verdict.certain);

@@ -1,4 +1,4 @@
-// Error pipe: what a rank reports is what the launcher reads, whatever else is written or set.
+// Error pipe: the launcher reads what a rank reports, regardless of other writes and variables.
 #include "weft/launch/error_pipe.h"
 
 #include <fcntl.h>
@@ -19,7 +19,7 @@ class ErrorPipeTest : public testing::Test {
     setenv("WEFT_ERROR_FD", std::to_string(fd).c_str(), 1);
     setenv("RANK", rank, 1);
   }
-  /// As a launcher does.
+  /// Sets the variables as a launcher does.
   void announce(const ErrorPipe& pipe, const char* rank = "3") {
     for (const std::string& variable : pipe.environment()) {
       const size_t mark = variable.find('=');
@@ -59,7 +59,7 @@ TEST_F(ErrorPipeTest, MessageArrivesWholeWithRankTimeAndBlame) {
 
 TEST_F(ErrorPipeTest, WithoutAPipeTheCallerPrints) {
   EXPECT_FALSE(report_error("no launcher"));
-  announce(4000);  // nothing open there
+  announce(4000);  // not an open descriptor
   EXPECT_FALSE(report_error("closed"));
   const FileDescriptor file(open("/dev/null", O_WRONLY));
   announce(file.get());

@@ -1,4 +1,4 @@
-// Jobs: real programs side by side; how each ended is told, a signal ends all, and nothing of them is left.
+// Jobs: real programs side by side; their end is reported, a signal ends all, and no process is left.
 #include "weft/launch/jobs.h"
 
 #include <gtest/gtest.h>
@@ -42,7 +42,7 @@ class Jobs : public testing::Test {
   }
 
   Job shell(const std::string& script, const std::string& log) const {
-    return {.command = {"/bin/sh", "-c", script}, .environment = {"WORD=told"}, .log = (folder_ / log).string()};
+    return {.command = {"/bin/sh", "-c", script}, .environment = {"WORD=printed"}, .log = (folder_ / log).string()};
   }
   std::string read(const std::string& name) const {
     std::ifstream in(folder_ / name);
@@ -66,11 +66,11 @@ TEST_F(Jobs, EachHasItsLogItsEnvironmentAndItsStatus) {
                                  }});
   EXPECT_EQ(interrupt, 0);
   EXPECT_EQ(statuses, (std::vector<int>{0, 3, 128 + SIGKILL, 0}));
-  EXPECT_EQ(read("a"), "out told\nerr\n");
+  EXPECT_EQ(read("a"), "out printed\nerr\n");
   EXPECT_EQ(read("d"), "nothing to read\n");
 }
 
-TEST_F(Jobs, AsManyAsToldRunAtATime) {
+TEST_F(Jobs, AtMostTheGivenNumberRunAtOnce) {
   const std::vector<Job> jobs(5, shell("sleep 0.05", "log"));
   for (const int most : {1, 2, 7}) {
     int running = 0, highest = 0;
@@ -87,7 +87,7 @@ TEST_F(Jobs, AsManyAsToldRunAtATime) {
   }
 }
 
-TEST_F(Jobs, AnEndIsSeenAtOnceThoughAnotherThreadTakesItsSignal) {
+TEST_F(Jobs, AnEndIsSeenAtOnceEvenIfAnotherThreadTakesItsSignal) {
   std::atomic<bool> is_over = false;
   std::thread other([&] { is_over.wait(false); });
   const auto begin = std::chrono::steady_clock::now();
@@ -98,7 +98,7 @@ TEST_F(Jobs, AnEndIsSeenAtOnceThoughAnotherThreadTakesItsSignal) {
   other.join();
 }
 
-TEST_F(Jobs, ASignalEndsThoseThatRunAndStartsNoMore) {
+TEST_F(Jobs, ASignalEndsRunningJobsAndStartsNoMore) {
   for (const char* script : {"sleep 60", "trap '' TERM; sleep 60 & wait; sleep 60"}) {
     const auto begin = std::chrono::steady_clock::now();
     int started = 0, ended = 0;

@@ -1,4 +1,4 @@
-// Manifests for Kubernetes: what is refused, how names and text come through. tests/cluster/kubernetes_test.py holds them to
+// Kubernetes manifests: rejected input, and names and text in the output. tests/cluster/kubernetes_test.py checks them against
 // Kubernetes' schemas and runs them.
 #include <gtest/gtest.h>
 #include <yaml-cpp/yaml.h>
@@ -51,7 +51,7 @@ TEST(Kubernetes, RefusesWhatTheClusterWould) {
   EXPECT_EQ(begins(refusal([](auto& o) { o.name = std::string(55, 'a'), o.jobset = true; }), "--name aaa"), "");
   EXPECT_EQ(begins(refusal([](auto& o) { o.name_space = "a.b"; }), "--namespace a.b: "), "");
   EXPECT_EQ(begins(refusal([](auto& o) { o.image = "my image"; }), "--image my image: "), "");
-  // Whatever their length: a pattern's match must not go as deep.
+  // Names of any length: matching must not recurse per character.
   const std::string longest(120'000, 'a');
   EXPECT_EQ(begins(refusal([&](auto& o) { o.image = longest; }), "--image aaa"), "");
   EXPECT_EQ(begins(refusal([&](auto& o) { o.name = longest; }), "--name aaa"), "");

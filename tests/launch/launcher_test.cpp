@@ -1,4 +1,4 @@
-// Launcher: real processes, ended in every way there is; afterwards nothing of them may be left.
+// Launcher: real processes, ended in every possible way; no process may be left afterwards.
 #include "weft/launch/launcher.h"
 
 #include <fcntl.h>
@@ -33,7 +33,7 @@ std::string read_text(const std::filesystem::path& path) {
   return out.str();
 }
 
-/// Orphans come to this process, which therefore sees every process that a launcher leaves behind.
+/// Makes this process the reaper of orphans, so that it sees every process that a launcher leaves behind.
 class LauncherTest : public testing::Test {
  protected:
   void SetUp() override {
@@ -49,7 +49,7 @@ class LauncherTest : public testing::Test {
     unsetenv("OUT");
   }
 
-  /// Every child is gone within a second: dead ones are reaped here, a live one would keep waitpid at 0.
+  /// Returns true if every child is gone within a second: reaps dead ones; a live one would keep waitpid at 0.
   static bool no_process_left() {
     return wait_until(
         [] {
@@ -77,7 +77,7 @@ class LauncherTest : public testing::Test {
     return status;
   }
 
-  /// The launcher in a process of its own, for signals; its error goes to a file.
+  /// Forks the launcher into its own process, for signals; its error goes to a file.
   pid_t fork_launcher(const LaunchOptions& options) {
     const pid_t pid = fork();
     if (pid != 0) return pid;
@@ -104,7 +104,7 @@ class LauncherTest : public testing::Test {
 
 TEST_F(LauncherTest, RanksGetTheirEnvironment) {
   unsetenv("OMP_NUM_THREADS");
-  setenv("RANK", "7", 1);  // of some outer launcher: not these ranks'
+  setenv("RANK", "7", 1);  // from an outer launcher, not for these ranks
   const int status = run(shell(3,
                                "echo $RANK $WORLD_SIZE $LOCAL_RANK $LOCAL_WORLD_SIZE $MASTER_ADDR > $OUT/$RANK;"
                                "echo $MASTER_PORT > $OUT/port$RANK; echo ${WEFT_STORE:-none} > $OUT/store$RANK;"
@@ -118,7 +118,7 @@ TEST_F(LauncherTest, RanksGetTheirEnvironment) {
     EXPECT_GE(std::stoi(read_text(folder_ / ("threads" + rank))), 1);
   }
   EXPECT_GT(std::stoi(read_text(folder_ / "port0")), 1023);
-  EXPECT_EQ(read_text(folder_ / "store0"), "none\n") << "nobody serves one";
+  EXPECT_EQ(read_text(folder_ / "store0"), "none\n") << "there is no store";
 }
 
 TEST_F(LauncherTest, UsersThreadCountIsKept) {
@@ -145,13 +145,13 @@ TEST_F(LauncherTest, StoreIsServedOnTheLoopbackInterfaceWhileRanksLive) {
   EXPECT_TRUE(server.expired());
 }
 
-TEST_F(LauncherTest, RanksHearTheSignalsThatAParentIgnored) {
+TEST_F(LauncherTest, RanksReceiveSignalsThatAParentIgnored) {
   const std::vector<int> ignored = {SIGINT, SIGQUIT, SIGTERM, SIGPIPE, SIGUSR1, SIGTSTP, SIGXFSZ};
   for (const int number : ignored) signal(number, SIG_IGN);
   const int status = run(shell(1, "grep SigIgn /proc/self/status | cut -f2 > $OUT/ignored"));
   for (const int number : ignored) signal(number, SIG_DFL);
   EXPECT_EQ(status, 0) << error_;
-  // Below SIGRTMIN lie two signals of libc's own, which nobody can set and whoever started this test may have had ignored.
+  // The two signals below SIGRTMIN are libc's own: nobody can set them, and the parent of this test may have ignored them.
   const uint64_t of_libc = (uint64_t{1} << (SIGRTMIN - 1)) - (uint64_t{1} << (__SIGRTMIN - 1));
   EXPECT_EQ(std::stoull(read_text(folder_ / "ignored"), nullptr, 16) & ~of_libc, uint64_t{1} << (SIGTTOU - 1));
 }
@@ -168,7 +168,7 @@ TEST_F(LauncherTest, AHangUpThatNohupIgnoresEndsNothing) {
 }
 
 TEST_F(LauncherTest, StoppedProcessesEndWithTheRest) {
-  // A rank that is stopped hears what the launcher passes on; a stopped guardian holds nobody up.
+  // A stopped rank receives forwarded signals; a stopped guardian holds nothing up.
   const std::string stop_guardian =
       "for p in $(cat /proc/$PPID/task/$PPID/children); do grep -q guardian /proc/$p/comm && kill -STOP $p; done;";
   const pid_t launcher =
@@ -179,14 +179,14 @@ TEST_F(LauncherTest, StoppedProcessesEndWithTheRest) {
   EXPECT_EQ(WEXITSTATUS(wait_status(launcher, 5.0)), 128 + SIGTERM) << "ten seconds are for ranks that have something to do";
 }
 
-TEST_F(LauncherTest, TheSignalThatEndsARunTellsWhatIsNotSaved) {
+TEST_F(LauncherTest, TheSignalThatEndsARunReportsWhatIsNotSaved) {
   const struct {
     int64_t done, saved;
     std::string says;
   } rows[] = {
       {0, 0, ""},
       {7, -1, " after step 7"},
-      {7, 0, " after step 7; nothing of it is saved (save.folder and save.every keep checkpoints)"},
+      {7, 0, " after step 7; nothing is saved (save.folder and save.every keep checkpoints)"},
       {7, 5, " after step 7; not saved since step 5"},
       {7, 7, " after step 7, which is saved"},
   };
@@ -201,7 +201,7 @@ TEST_F(LauncherTest, TheSignalThatEndsARunTellsWhatIsNotSaved) {
   }
 }
 
-TEST_F(LauncherTest, AGuardianThatSomebodyKilledEndsNothing) {
+TEST_F(LauncherTest, AKilledGuardianEndsNothing) {
   const std::string kill_guardian =
       "for p in $(cat /proc/$PPID/task/$PPID/children); do grep -q guardian /proc/$p/comm && kill -KILL $p; done; sleep 0.2;";
   EXPECT_EQ(run(shell(1, kill_guardian + "exit 0")), 0) << error_;
@@ -228,8 +228,8 @@ TEST_F(LauncherTest, ARankThatIgnoresSigtermIsKilled) {
   EXPECT_LT(seconds_, 2.0);
 }
 
-TEST_F(LauncherTest, ReportedErrorIsTheRanksAndBeatsTheEchoes) {
-  // Rank 0 hears of rank 1's death before the launcher does, and says so first.
+TEST_F(LauncherTest, AReportedErrorOutweighsEchoes) {
+  // Rank 0 notices rank 1's death before the launcher does, and reports first.
   const std::string report = "now() { awk '{printf \"%d\", $1 * 1e9}' /proc/uptime; };";
   EXPECT_EQ(run(shell(2, report + "if [ $RANK = 0 ]; then echo \"$(now) 0 peer rank 1 died\" >&$WEFT_ERROR_FD; exit 1; fi;"
                                   "sleep 0.1; echo \"$(now) 1 self loss is nan\" >&$WEFT_ERROR_FD; exit 3")),
@@ -238,14 +238,14 @@ TEST_F(LauncherTest, ReportedErrorIsTheRanksAndBeatsTheEchoes) {
   EXPECT_LT(seconds_, 2.0);
 }
 
-TEST_F(LauncherTest, AnEchoWithoutCauseStandsForItself) {
+TEST_F(LauncherTest, AnEchoWithoutCauseIsReported) {
   EXPECT_EQ(
       run(shell(2, "if [ $RANK = 0 ]; then echo '5 0 peer call 3 does not match' >&$WEFT_ERROR_FD; exit 1; fi; sleep 60")), 1);
   EXPECT_EQ(error_, "rank 0: call 3 does not match");
   EXPECT_LT(seconds_, 2.0);
 }
 
-TEST_F(LauncherTest, AnEchoThatNamesARankIsToldAsItIs) {
+TEST_F(LauncherTest, AnEchoThatNamesARankIsReportedUnchanged) {
   EXPECT_EQ(
       run(shell(2, "if [ $RANK = 0 ]; then echo '5 0 peer:1 rank 1: did not come' >&$WEFT_ERROR_FD; exit 1; fi; sleep 60")), 1);
   EXPECT_EQ(error_, "rank 1: did not come");
@@ -256,7 +256,7 @@ TEST_F(LauncherTest, AStoppedRankIsBlamedForEchoes) {
   const std::string stop = "if [ $RANK = 2 ]; then kill -STOP $$; fi; sleep 0.3;";
   const std::string echo = "if [ $RANK = 0 ]; then echo '5 0 peer:1 rank 1: did not come' >&$WEFT_ERROR_FD; exit 1; fi;";
   EXPECT_EQ(run(shell(3, stop + echo + "sleep 60")), 1);
-  EXPECT_EQ(error_, "rank 2: stopped by a signal, so that others waited in vain");
+  EXPECT_EQ(error_, "rank 2: stopped by a signal; other ranks waited for it");
   EXPECT_LT(seconds_, 4.0);
 }
 
@@ -273,7 +273,7 @@ TEST_F(LauncherTest, KilledRank) {
 }
 
 TEST_F(LauncherTest, GrandchildrenEndWithTheirRank) {
-  // A rank that succeeds, and one that fails, each leave a process behind.
+  // A succeeding rank and a failing one each leave a process behind.
   EXPECT_EQ(run(shell(2, "(trap '' TERM HUP; exec sleep 60) & if [ $RANK = 1 ]; then sleep 0.2; exit 3; fi")), 3);
   EXPECT_TRUE(no_process_left());
   EXPECT_EQ(run(shell(2, "sleep 60 & exit 0")), 0);
@@ -329,7 +329,7 @@ TEST_F(LauncherTest, SecondInterruptKillsAtOnce) {
 }
 
 /// SLURM sends SIGUSR1 and then SIGTERM, systemd SIGTERM and then SIGHUP.
-TEST_F(LauncherTest, WhereRanksSaveOnlyASecondCtrlCKills) {
+TEST_F(LauncherTest, OnlyASecondCtrlCKillsRanksThatSave) {
   const struct {
     int first, second, status;
   } rows[] = {
@@ -348,7 +348,7 @@ TEST_F(LauncherTest, WhereRanksSaveOnlyASecondCtrlCKills) {
   }
 }
 
-/// Ranks that are ended because one failed: what they saved in memory is still to be kept.
+/// Ranks that are ended because one failed: their state in memory must still be saved.
 TEST_F(LauncherTest, AFirstInterruptWhileRanksAreEndedIsNoSecondOne) {
   LaunchOptions options = shell(2,
                                 "if [ $RANK = 0 ]; then while [ ! -e $OUT/1 ]; do sleep 0.02; done; echo > $OUT/0; exit 3; fi;"
@@ -392,7 +392,7 @@ TEST_F(LauncherTest, BadInput) {
   }
 }
 
-TEST_F(LauncherTest, SignalsAreBackAsTheyWere) {
+TEST_F(LauncherTest, SignalsAreRestored) {
   sigset_t before, after;
   pthread_sigmask(SIG_SETMASK, nullptr, &before);
   signal(SIGCHLD, SIG_IGN);  // a parent that never reaps: the launcher must still see its ranks' status

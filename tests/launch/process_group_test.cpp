@@ -1,4 +1,4 @@
-// ProcessGroup: real processes, whose end wakes whoever polls, and of which nothing is left.
+// ProcessGroup: real processes, whose end wakes a poll, and which leave nothing behind.
 #include "weft/launch/process_group.h"
 
 #include <fcntl.h>
@@ -25,13 +25,13 @@
 namespace weft::process_group_test {
 namespace {
 
-constexpr std::chrono::milliseconds kSoon{10'000};  // far less than children sleep for
+constexpr std::chrono::milliseconds kSoon{10'000};  // far less than the children's sleep
 
 /// Children write to a pipe.
 class ProcessGroupTest : public testing::Test {
  protected:
   void SetUp() override {
-    prctl(PR_SET_CHILD_SUBREAPER, 1);  // orphans come to this process
+    prctl(PR_SET_CHILD_SUBREAPER, 1);  // this process reaps orphans
     int ends[2];
     ASSERT_EQ(pipe2(ends, O_CLOEXEC), 0);
     from_ = FileDescriptor(ends[0]);
@@ -57,7 +57,7 @@ class ProcessGroupTest : public testing::Test {
     return start;
   }
 
-  /// The number that a child writes.
+  /// Reads the number that a child writes.
   pid_t read_pid() const {
     char text[32] = {};
     return read(from_.get(), text, sizeof text - 1) > 0 ? std::atoi(text) : 0;
@@ -67,7 +67,7 @@ class ProcessGroupTest : public testing::Test {
   FileDescriptor from_, to_;
 };
 
-TEST_F(ProcessGroupTest, TheEndOfTheChildWakesWhoeverPolls) {
+TEST_F(ProcessGroupTest, TheEndOfTheChildWakesAPoll) {
   ProcessGroup process(shell("read word; exit 3"));
   EXPECT_TRUE(process.wait(kSoon));
   pollfd ended = process.descriptor();
@@ -77,9 +77,9 @@ TEST_F(ProcessGroupTest, TheEndOfTheChildWakesWhoeverPolls) {
   ASSERT_TRUE(status);
   EXPECT_EQ(WEXITSTATUS(*status), 3);
   EXPECT_FALSE(process.is_left());
-  EXPECT_FALSE(process.reap()) << "it was told once";
+  EXPECT_FALSE(process.reap()) << "it was reported once";
   ended = process.descriptor();
-  EXPECT_EQ(poll(&ended, 1, 0), 0) << "poll() passes over what is reaped";
+  EXPECT_EQ(poll(&ended, 1, 0), 0) << "poll() skips a reaped child";
 }
 
 TEST_F(ProcessGroupTest, WhatTheChildLeftBehindIsGone) {
@@ -89,7 +89,7 @@ TEST_F(ProcessGroupTest, WhatTheChildLeftBehindIsGone) {
   ASSERT_TRUE(process.wait(kSoon));
   EXPECT_EQ(kill(left_behind, 0), 0);
   EXPECT_EQ(process.reap(), 0);
-  // TearDown() sees that it is.
+  // TearDown() checks that nothing is left.
 }
 
 TEST_F(ProcessGroupTest, TheDestructorLeavesNothing) {
@@ -99,7 +99,7 @@ TEST_F(ProcessGroupTest, TheDestructorLeavesNothing) {
   EXPECT_FALSE(process.reap()) << "it lives";
 }
 
-TEST_F(ProcessGroupTest, AChildThatIsStoppedHearsASignal) {
+TEST_F(ProcessGroupTest, AStoppedChildReceivesASignal) {
   ProcessGroup process(shell("trap 'exit 4' TERM; echo $$; while :; do sleep 0.01; done"));
   const pid_t pid = read_pid();
   ASSERT_GT(pid, 0);
@@ -120,7 +120,7 @@ TEST_F(ProcessGroupTest, AProgramThatCannotBeRunIsAnError) {
   EXPECT_THROW(process.check_run(kSoon), InputError);
 }
 
-/// In a process of its own, as the system calls of this one stay what they are.
+/// Runs in its own process, so that this one keeps its system calls.
 [[noreturn]] void start_without_pidfd(const ProcessStart& start) {
   sock_filter lines[] = {BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)),
                          BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_pidfd_open, 0, 1),
@@ -136,9 +136,9 @@ TEST_F(ProcessGroupTest, AProgramThatCannotBeRunIsAnError) {
   std::_Exit(1);
 }
 
-TEST_F(ProcessGroupTest, AKernelWithoutPidfdIsAnErrorThatSaysSo) {
+TEST_F(ProcessGroupTest, AKernelWithoutPidfdIsReported) {
   EXPECT_EXIT(start_without_pidfd(shell("sleep 600")), testing::ExitedWithCode(1),
-              "cannot watch '/bin/sh', which was started: .* Linux 5.3 or newer is needed.*; none is left");
+              "cannot watch the started '/bin/sh': .* needs Linux 5.3 or newer.*; none is left");
 }
 
 }  // namespace

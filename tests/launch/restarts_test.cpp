@@ -1,4 +1,4 @@
-// A run that is started again: what it asks about numbers of ranks, and that its hosts are heard meanwhile.
+// Restarts: checks of numbers of ranks, during which hosts must still be served.
 #include "weft/launch/restarts.h"
 
 #include <gtest/gtest.h>
@@ -15,7 +15,7 @@
 namespace weft::restarts_test {
 namespace {
 
-/// This host, which must be heard as others must.
+/// This host, with a count of receive() calls.
 class HeardHosts : public Hosts {
  public:
   StartedRanks start(const LaunchOptions& options, const sigset_t& mask) override { return alone_->start(options, mask); }
@@ -35,27 +35,27 @@ class HeardHosts : public Hosts {
   std::atomic<int> heard_ = 0;
 };
 
-TEST(Restarts, HearTheirHostsWhileTheyFindOutHowManyRanksFit) {
+TEST(Restarts, ServeTheirHostsWhileTheyCheckHowManyRanksFit) {
   HeardHosts hosts;
   std::map<int, int> asked;
   const auto fit = std::make_shared<RanksThatFit>([&](int ranks) {
     ++asked[ranks];
     const int before = hosts.heard();
-    if (!wait_until([&] { return hosts.heard() > before + 1; }, 10.0)) throw Error("the hosts were not heard meanwhile");
+    if (!wait_until([&] { return hosts.heard() > before + 1; }, 10.0)) throw Error("the hosts were not served meanwhile");
     if (ranks > 2) throw InputError("too many");
   });
   RestartOptions restarts{.limits = {.restarts = 2, .least_ranks = 0, .most_ranks = 0}, .counts_steps = false};
   restarts.limits.fits = [fit](int ranks) { return fit->ask(ranks); };
-  std::vector<std::string> told;
-  restarts.tell = [&](const std::string& line) { told.push_back(line); };
+  std::vector<std::string> reported;
+  restarts.report = [&](const std::string& line) { reported.push_back(line); };
   const LaunchOutcome outcome = launch_again({.command = {"false"}, .hosts = &hosts}, restarts);
   EXPECT_EQ(outcome.status, 1);
-  ASSERT_FALSE(told.empty());
-  EXPECT_NE(told.back().find("on 1 rank"), std::string::npos) << told.back();
+  ASSERT_FALSE(reported.empty());
+  EXPECT_NE(reported.back().find("on 1 rank"), std::string::npos) << reported.back();
   EXPECT_EQ(asked, (std::map<int, int>{{1, 1}, {2, 1}, {3, 1}, {4, 1}})) << "each number once";
 }
 
-TEST(RanksThatFit, TellWhyNot) {
+TEST(RanksThatFit, ReportWhyNot) {
   RanksThatFit fit([](int ranks) {
     if (ranks == 1) throw InputError("too few");
     if (ranks == 2) throw Error("broken");

@@ -42,7 +42,7 @@ TEST(Gpt, TiedLogitsAreProductsWithTheEmbeddingsAndBothUsesAddTheirGradients) {
   const at::Tensor d_logits = at::randn({1, 8, 11}), d_embedded = at::randn({1, 8, 16});
   logits.backward(d_logits);
   flat.settle_gradients(2, {});
-  flat.settle_gradients(0, {});  // the engine settles whom a block uses too
+  flat.settle_gradients(0, {});  // the engine also settles blocks whose weights are used
   embedded.backward(d_embedded);
   flat.settle_gradients(0, {});
 

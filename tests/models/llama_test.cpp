@@ -32,7 +32,7 @@ std::string names_and_shapes(const LlamaOptions& options) {
   return text;
 }
 
-// As transformers' LlamaForCausalLM.named_parameters() has them.
+// Names as in transformers' LlamaForCausalLM.named_parameters().
 TEST(Llama, ParametersAreHuggingFaces) {
   const std::string layer = R"(model.layers.N.input_layernorm.weight [16]
 model.layers.N.self_attn.q_proj.weight [16, 16]
@@ -84,7 +84,7 @@ TEST(Llama, ATokenSeesWhatIsBeforeItAndWhere) {
   FlatModel flat(llama(small()), {});
   initialise(flat, 3);
   for (const Param& param : flat.params()) {
-    if (param.shape.size() > 1) param.parameter->value.detach().mul_(20.0);  // so that differences show
+    if (param.shape.size() > 1) param.parameter->value.detach().mul_(20.0);  // makes differences visible
   }
   const at::Tensor ids = at::randint(5, {1, 8}, at::detail::createCPUGenerator(1), at::kLong), logits = logits_of(flat, ids);
   at::Tensor later = ids.clone(), earlier = ids.clone();
@@ -136,10 +136,10 @@ TEST(Llama, RefusesSizesThatDoNotFit) {
   EXPECT_EQ(with([](LlamaOptions& o) { o.kv_heads = -1; }), sizes);
   EXPECT_EQ(with([](LlamaOptions& o) { o.ffn = -1; }), sizes);
   EXPECT_EQ(with([](LlamaOptions& o) { o.rope_theta = 0.0; }),
-            "model llama: rope_theta = 0 must be above 0, and norm_eps = 1e-05 not below");
+            "model llama: rope_theta = 0 must be above 0, and norm_eps = 1e-05 at least 0");
   EXPECT_EQ(with([](LlamaOptions& o) { o.width = 12; }),
-            "model llama: width 12 over 4 heads makes no heads of even width, which rotary positions need; the width must be a "
-            "multiple of 8");
+            "model llama: width 12 over 4 heads does not give heads an even width, which rotary positions need; the width must "
+            "be a multiple of 8");
   EXPECT_EQ(with([](LlamaOptions& o) { o.kv_heads = 3; }),
             "model llama: 3 kv_heads do not divide 4 heads; heads must be a multiple");
   FlatModel flat(llama(small()), {});

@@ -1,4 +1,4 @@
-// Samples of several documents side by side: a model gives each of them what it gives it alone, logits and gradients.
+// Packed documents: a model gives each the same logits and gradients as alone.
 #include <ATen/ops/allclose.h>
 #include <ATen/ops/arange.h>
 #include <ATen/ops/cat.h>
@@ -37,13 +37,13 @@ const std::vector<Kind>& kinds() {
   return all;
 }
 
-/// What a model makes of one batch, and adds to the gradients.
+/// A model's output for one batch, and the gradients that it adds.
 struct Result {
   at::Tensor logits;
   double loss = 0.0;
 };
 
-/// Values large enough that positions and neighbours count.
+/// Values large enough that positions and neighbours matter.
 std::unique_ptr<FlatModel> flat_model(const Kind& kind) {
   auto flat = std::make_unique<FlatModel>(kind.make(), FlatOptions{});
   initialise(*flat, 3);
@@ -76,7 +76,7 @@ struct Packed {
   at::Tensor ids, places, target;
 };
 
-/// Documents of these lengths side by side; what follows them is padding.
+/// Packed documents of these lengths, followed by padding.
 Packed packed(const std::vector<std::vector<int64_t>>& samples) {
   const auto count = static_cast<int64_t>(samples.size());
   Packed all{at::randint(11, {count, kContext}, at::detail::createCPUGenerator(5), at::kLong), {}, {}};
@@ -128,7 +128,7 @@ TEST_P(PackedTest, DocumentsSideBySideAreEachAsAlone) {
   }
 }
 
-/// The very bits of a batch that tells of no documents.
+/// Same bits as a batch without document positions.
 TEST_P(PackedTest, OneDocumentASampleChangesNoBit) {
   const Packed all = packed({{24}, {24}, {24}});
   const auto flat = flat_model(GetParam());
@@ -142,7 +142,7 @@ TEST_P(PackedTest, OneDocumentASampleChangesNoBit) {
   for (const auto& [name, gradient] : gradients_of(*flat)) EXPECT_TRUE(at::equal(gradients.at(name), gradient)) << name;
 }
 
-/// Whatever tokens padding has.
+/// For any padding tokens.
 TEST_P(PackedTest, PaddingChangesNothing) {
   Packed all = packed({{9, 5}, {3}});
   const auto flat = flat_model(GetParam());
@@ -165,12 +165,11 @@ TEST_P(PackedTest, PlacesThatDoNotFitAreOneLine) {
   const auto refusal = [&](const at::Tensor& places) {
     return test::refusal([&] { flat->block(0).forward({ids, places}, {}); });
   };
-  EXPECT_EQ(
-      refusal(at::arange(12, at::kLong).view({1, 12})),
-      model + ": input 1 tells each token's place within its document and is Long [1, 12], but the token ids are Long [1, 24]");
+  EXPECT_EQ(refusal(at::arange(12, at::kLong).view({1, 12})),
+            model + ": input 1 (each token's position in its document) is Long [1, 12], but the token ids are Long [1, 24]");
   EXPECT_NE(refusal(at::arange(24, at::kInt).view({1, 24})).find("must be int64 [batch, tokens]; it is Int [1, 24]"),
             std::string::npos);
-  EXPECT_NE(refusal(at::arange(1, 25, at::kLong).view({1, 24})).find("place 1 begins a sample"), std::string::npos);
+  EXPECT_NE(refusal(at::arange(1, 25, at::kLong).view({1, 24})).find("position 1 begins a sample"), std::string::npos);
 }
 
 INSTANTIATE_TEST_SUITE_P(Models, PackedTest, ::testing::ValuesIn(kinds()),

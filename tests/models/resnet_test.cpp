@@ -16,7 +16,7 @@ at::Tensor run(FlatModel& flat, const at::Tensor& images, const Context& context
   return x[0];
 }
 
-/// Parameters as the papers and torchvision count them.
+/// Parameter counts of the papers and torchvision.
 TEST(Resnet, HasTheLayersOfItsDepth) {
   struct Row {
     int64_t depth, classes, blocks, parameters;
@@ -53,7 +53,7 @@ TEST(Resnet, GivesLogitsOfImagesOfAnySize) {
   }
 }
 
-/// With a last norm of zero each residual block is its shortcut, so that only those with a projection or fewer pixels change
+/// With a last norm of zero each residual block is its shortcut, so only blocks with a projection or fewer pixels change
 /// anything.
 TEST(Resnet, ResidualBlocksMayBeginAsTheIdentity) {
   FlatModel flat(resnet({.depth = 20, .zero_init_residual = true}), {});

@@ -1,4 +1,4 @@
-// One layer bound to a flat buffer of its own, so that a test can look at its gradients.
+// One layer bound to its own flat buffer, so that a test can inspect its gradients.
 #pragma once
 
 #include <functional>

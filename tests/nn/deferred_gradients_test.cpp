@@ -1,4 +1,4 @@
-// A backward in two parts has the bits of a whole one, in whatever order several micro-batches run them.
+// A backward in two parts has the bits of a whole one, for any order of several micro-batches.
 #include "weft/nn/deferred_gradients.h"
 
 #include <ATen/ops/equal.h>
@@ -26,7 +26,7 @@ at::Tensor random_ids(at::IntArrayRef sizes, int seed) {
   return at::randint(13, sizes, at::detail::createCPUGenerator(static_cast<uint64_t>(seed)), at::kLong);
 }
 
-/// A block of one layer of weft's own.
+/// A block of one weft layer.
 template <class Layer>
 std::shared_ptr<Block> block_of(Layer made) {
   auto layer = std::make_shared<Layer>(std::move(made));
@@ -36,7 +36,7 @@ std::shared_ptr<Block> block_of(Layer made) {
                                          specs);
 }
 
-/// A linear layer that runs twice, and a parameter that it knows nothing of.
+/// A linear layer that runs twice, and a parameter unknown to it.
 std::shared_ptr<Block> twice() {
   struct Layers {
     Linear linear{8, 8};
@@ -64,7 +64,7 @@ std::shared_ptr<Block> llama_block(int index) {
 struct Case {
   const char* name;
   std::function<std::shared_ptr<Block>()> block;
-  std::function<at::Tensor(int)> input;  ///< of a micro-batch
+  std::function<at::Tensor(int)> input;  ///< input of a micro-batch
   Context context = {.seed = 5};
   at::ScalarType weight_dtype = at::kFloat;
 };
@@ -111,12 +111,12 @@ std::vector<Case> cases() {
 
 enum class Order {
   whole,         ///< one backward after another
-  in_turn,       ///< both parts of one micro-batch after another
-  inputs_first,  ///< the inputs' parts of all, then the weights' parts of all
+  in_turn,       ///< both parts of one micro-batch, then the next
+  inputs_first,  ///< the inputs' parts of all micro-batches, then the weights' parts
   one_behind,    ///< the weights' part of a micro-batch after the inputs' part of the next
 };
 
-/// What comes of three micro-batches: the block's flat gradients, and those of its inputs.
+/// Results of three micro-batches: the block's flat gradients, and those of its inputs.
 class Backward {
  public:
   Backward(const Case& c, bool there_already) : c_(c), flat_(bind_block(c.block(), {.weight_dtype = c.weight_dtype})) {
@@ -215,8 +215,8 @@ TEST_P(SplitBackwardTest, HasTheBitsOfAWholeOne) {
 INSTANTIATE_TEST_SUITE_P(Blocks, SplitBackwardTest, ::testing::ValuesIn(cases()),
                          [](const auto& info) { return std::string(info.param.name); });
 
-/// Whether the weights' gradients are computed only in the second part: then they do not see an input that is gone by then.
-bool puts_off(const std::shared_ptr<Block>& block, const at::Tensor& input) {
+/// Returns whether the weights' gradients are computed only in the second part: then they do not see an input freed before.
+bool defers_weights(const std::shared_ptr<Block>& block, const at::Tensor& input) {
   FlatModel flat = bind_block(block);
   flat.clear_gradients(0);
   const Tensors inputs = detach({input});
@@ -229,12 +229,12 @@ bool puts_off(const std::shared_ptr<Block>& block, const at::Tensor& input) {
 }
 
 TEST(SplitBackward, PutsOffMatrixProductsAndConvolutionsAndNothingElse) {
-  EXPECT_TRUE(puts_off(block_of(Linear(8, 5)), random({6, 8}, 1)));
-  EXPECT_TRUE(puts_off(block_of(Conv2d(3, 4, 3)), random({2, 3, 7, 7}, 1)));
-  EXPECT_FALSE(puts_off(block_of(LayerNorm(8)), random({6, 8}, 1)));
+  EXPECT_TRUE(defers_weights(block_of(Linear(8, 5)), random({6, 8}, 1)));
+  EXPECT_TRUE(defers_weights(block_of(Conv2d(3, 4, 3)), random({2, 3, 7, 7}, 1)));
+  EXPECT_FALSE(defers_weights(block_of(LayerNorm(8)), random({6, 8}, 1)));
 }
 
-/// What another block's backward adds to weights that it uses.
+/// The gradient that another block's backward adds to weights it uses.
 TEST(SplitBackward, TiedWeights) {
   const auto gradients = [](bool split) {
     Model model = gpt({.layers = 1, .heads = 2, .width = 16, .context = 8, .vocabulary = 13, .tied_embeddings = true});

@@ -1,5 +1,4 @@
-// LibTorch's default generators under a key: the same numbers again, on other devices too, and as if nothing had been drawn
-// afterwards.
+// LibTorch's default generators under a key: reproducible numbers, on other devices too, and a restored state afterwards.
 #include "weft/nn/keyed_generators.h"
 
 #include <ATen/CPUGeneratorImpl.h>
@@ -18,7 +17,7 @@
 namespace weft {
 namespace {
 
-/// Two devices that have a generator and nothing else.
+/// Two devices with a generator and nothing else.
 class Hooks : public at::PrivateUse1HooksInterface {
  public:
   bool isBuilt() const override { return true; }
@@ -40,7 +39,7 @@ uint64_t drawn_under(const RandomKey& key, at::Device device = at::kCPU) {
 
 TEST(KeyedGenerators, DrawTheSameUnderAKeyAndGiveTheCallersBack) {
   at::manual_seed(3);
-  at::randn({3});  // leaves half a pair of normal numbers over
+  at::randn({3});  // leaves half a pair of normal numbers
   const GeneratorState here(at::kCPU);
   const at::Tensor expected = at::randn({3});
   here.restore();
@@ -52,7 +51,7 @@ TEST(KeyedGenerators, DrawTheSameUnderAKeyAndGiveTheCallersBack) {
   EXPECT_TRUE(at::randn({3}).equal(expected));
 }
 
-// In a process of its own, which alone has the device.
+// In a separate process, which alone has the device.
 TEST(KeyedGenerators, AreThoseOfTheDeviceToo) {
   const auto body = [](World) -> std::string {
     static Hooks hooks;
@@ -83,7 +82,7 @@ TEST(KeyedGenerators, RefuseADeviceThatCannotBeSeeded) {
   EXPECT_EQ(text.find('\n'), std::string::npos) << text;
 }
 
-/// Ranks that are threads of a process have one generator.
+/// Ranks that are threads of one process share one generator.
 TEST(KeyedGenerators, RefuseThreadsThatDrawAtOnce) {
   at::manual_seed(3);
   const uint64_t expected = draw();
@@ -104,9 +103,8 @@ TEST(KeyedGenerators, RefuseThreadsThatDrawAtOnce) {
     rank(0);
     other.join();
     for (const std::string& error : refused) {
-      EXPECT_EQ(
-          error.find("model: block 'x' or what ran beside it drew from LibTorch's default generator") != std::string::npos,
-          drawing > 0)
+      EXPECT_EQ(error.find("model: block 'x' or a concurrent rank drew from LibTorch's default generator") != std::string::npos,
+                drawing > 0)
           << error;
     }
     EXPECT_EQ(draw(), expected);

@@ -14,7 +14,7 @@ struct Case {
   int64_t dim;
   std::vector<int64_t> segments;
   int parts;
-  std::vector<int64_t> part;  ///< its shape
+  std::vector<int64_t> part;  ///< shape of the part
 };
 
 const Case kCases[] = {
@@ -24,7 +24,7 @@ const Case kCases[] = {
     {"segments of two sizes", {12, 2}, 0, {8, 4}, 4, {3, 2}},
     {"a vector", {8}, 0, {8}, 2, {4}},
     {"a vocabulary that does not divide", {13, 3}, 0, {13}, 4, {4, 3}},
-    {"parts without any of it", {2, 3}, 0, {2}, 4, {1, 3}},
+    {"empty parts", {2, 3}, 0, {2}, 4, {1, 3}},
     {"a filter's channels", {4, 2, 3, 3}, 0, {4}, 2, {2, 2, 3, 3}},
     {"one part", {5, 2}, 0, {5}, 1, {5, 2}},
 };

@@ -42,7 +42,7 @@ TEST(Philox, KnownAnswersOfRandom123) {
   for (const Row& row : table) EXPECT_EQ(philox4x32(row.counter, row.key), row.expected);
 }
 
-/// The word of element i, a block at a time: what the fast loops must agree with.
+/// The word of element i, one block at a time: the reference for the fast loops.
 uint32_t word(RandomKey key, int64_t i) {
   const auto low = [](uint64_t v) { return static_cast<uint32_t>(v); };
   const auto high = [](uint64_t v) { return static_cast<uint32_t>(v >> 32); };
@@ -110,7 +110,7 @@ TEST(Random, SeedsNamesAndStepsHaveStreamsOfTheirOwn) {
   EXPECT_EQ(uniform(random_key(1, "a", 2), 0, 8), uniform(random_key(1, "a", 2), 0, 8));
 }
 
-/// The bits that every later version must give too: checkpoints and published results rest on them.
+/// The bits that every later version must also give: checkpoints and published results depend on them.
 TEST(Random, BitsAreFixedForEver) {
   const auto hash = [](const std::vector<float>& x) {
     return fnv1a({reinterpret_cast<const char*>(x.data()), x.size() * sizeof(float)});
@@ -121,7 +121,7 @@ TEST(Random, BitsAreFixedForEver) {
   EXPECT_EQ(hash(normal(key, 0, 10000)), 4913533142358093582ULL);
 }
 
-/// Kolmogorov-Smirnov: the largest gap between samples and distribution, times sqrt(n); over 2.2 at one run in 10^4.
+/// Kolmogorov-Smirnov: the largest gap between samples and distribution, times sqrt(n); above 2.2 in one run in 10^4.
 double kolmogorov(std::vector<float> samples, const std::function<double(double)>& below) {
   std::sort(samples.begin(), samples.end());
   const double count = static_cast<double>(samples.size());
@@ -229,7 +229,7 @@ TEST(Dropout, KeepsTheType) {
   EXPECT_TRUE(y.to(at::kFloat).equal(dropout(x.to(at::kFloat), 0.5, random_key(1, "bf16"), 0)));
 }
 
-/// Which no memory would hold.
+/// Too large for any memory.
 TEST(Random, DrawsNothingOnTheMetaDevice) {
   const at::Tensor x = at::empty({1 << 20, 1 << 24}, at::TensorOptions(at::kFloat).device(at::kMeta));
   const at::Tensor y = dropout(x, 0.5, random_key(1, "d"), 0);

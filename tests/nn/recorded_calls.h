@@ -1,4 +1,4 @@
-// What tests compare of recorded calls.
+// The parts of recorded calls that tests compare.
 #pragma once
 
 #include <vector>
@@ -7,9 +7,9 @@
 
 namespace weft {
 
-/// What is sent, whenever it is.
+/// The messages sent, regardless of their time.
 inline std::vector<RecordedCall> sent(std::vector<RecordedCall> calls) {
-  for (RecordedCall& call : calls) call.begins_at = call.awaited_at = 0.0;
+  for (RecordedCall& call : calls) call.begins_at = call.waited_at = 0.0;
   return calls;
 }
 

@@ -1,5 +1,5 @@
-// Second derivatives: every operation either refuses them, by name, or has those of LibTorch's formula in float64. The
-// functions of autograd that weft/nn defines are found in its sources: each must be met here.
+// Second derivatives: every operation either refuses them, by name, or matches LibTorch's formula in float64. The autograd
+// functions that weft/nn defines are found in its sources: each must run here.
 #include <ATen/Context.h>
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/arange.h>
@@ -57,8 +57,8 @@ struct Operation {
   const char* name;
   std::vector<int64_t> sizes;  ///< of x
   Function ours;
-  std::string refused = {};  ///< the name that the error has; empty: it is right
-  Function theirs = {};      ///< of float64
+  std::string refused = {};  ///< name in the error; empty: not refused
+  Function theirs = {};      ///< in float64
 };
 
 void PrintTo(const Operation& operation, std::ostream* out) { *out << operation.name; }
@@ -217,7 +217,7 @@ std::vector<Operation> layers() {
           {"join_over", {2, 4}, [](const at::Tensor& x) { return join_over(x.square(), 1, kTwoRanks.tp, "c"); }, "c"}};
 }
 
-/// What LibTorch's operators make, which have second derivatives.
+/// Compositions of LibTorch's operators, which have second derivatives.
 std::vector<Operation> plain() {
   const auto square = [](const at::Tensor& x) { return x.square().view({1, 3, 4, 2}); };
   const at::Tensor target = at::arange(3, at::kLong);
@@ -308,7 +308,7 @@ std::vector<Operation> plain() {
            [](const at::Tensor& x) { return x.square(); }}};
 }
 
-/// The gradient of the gradient's sum, each weighed.
+/// The gradient of the weighted sum of the gradient.
 at::Tensor second_derivative(const Function& function, const at::Tensor& x) {
   const auto weighed = [](const at::Tensor& y) { return y.mul(fixed(y.sizes(), y)).sum(); };
   const at::Tensor first = torch::autograd::grad({weighed(function(x))}, {x}, {}, std::nullopt, /*create_graph=*/true)[0];
@@ -347,7 +347,7 @@ INSTANTIATE_TEST_SUITE_P(Kernels, SecondOrder, ::testing::ValuesIn(kernels()), k
 INSTANTIATE_TEST_SUITE_P(Layers, SecondOrder, ::testing::ValuesIn(layers()), kNames);
 INSTANTIATE_TEST_SUITE_P(Plain, SecondOrder, ::testing::ValuesIn(plain()), kNames);
 
-/// Names of the functions of ours that the graph runs through.
+/// Names of weft's functions in the graph.
 void collect(const std::shared_ptr<torch::autograd::Node>& node, std::set<std::string>& names) {
   if (!node) return;
   static const std::regex ours(R"(.*::(\w+)>$)");

@@ -1,4 +1,4 @@
-// The flat models of several ranks side by side in one thread, and their parts put together.
+// The flat models of several ranks in one thread, and the concatenation of their parts.
 #pragma once
 
 #include <ATen/ops/cat.h>
@@ -33,7 +33,7 @@ inline void initialise(FlatRanks& ranks, uint64_t seed) {
   for (const auto& flat : ranks) initialise(*flat, seed);
 }
 
-/// The block's `part` (the master weights, ...) of all ranks in a row.
+/// The block's `part` (the master weights, ...) of all ranks, concatenated.
 inline at::Tensor join(const FlatRanks& ranks, int block, at::Tensor FlatBlock::*part) {
   std::vector<at::Tensor> parts;
   for (const auto& flat : ranks) parts.push_back(flat->flat(block).*part);

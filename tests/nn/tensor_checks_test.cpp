@@ -1,5 +1,5 @@
-// What public functions say of tensors that do not fit, and cases that were computed wrongly or ended the process. All
-// functions with tensors of any kind: tests/fuzz_nn.
+// Errors of public functions for tensors that do not fit, and cases that once were computed wrongly or ended the process.
+// tests/fuzz_nn calls all functions with tensors of any kind.
 #include "weft/nn/tensor_checks.h"
 
 #include <ATen/TensorOperators.h>
@@ -70,10 +70,10 @@ std::vector<Refused> refused_calls() {
       {[] { weft::gelu(ones(2, 2).to_sparse()); },
        "gelu: x is Float [2, 2]; it must be a dense tensor, whose values lie in memory (contiguous(), to_dense(), "
        "resolve_neg())"},
-      {[] { weft::gelu(ids(2)); }, "gelu: x is Long [2]; it must be floating point of 0 dims or more"},
+      {[] { weft::gelu(ids(2)); }, "gelu: x is Long [2]; it must be floating point with at least 0 dims"},
       {[] { swiglu(ones(2, 3), ones(3)); }, "swiglu: up is Float [3]; it must be Float [2, 3] on cpu"},
       {[] { swiglu(ones(2), ones(2).to(at::kDouble)); }, "swiglu: up is Double [2]; it must be Float [2] on cpu"},
-      {[] { normalise(ones(), {ones(1)}); }, "norm: x is Float []; it must be floating point of 1 dims or more"},
+      {[] { normalise(ones(), {ones(1)}); }, "norm: x is Float []; it must be floating point with at least 1 dims"},
       {[] {
          normalise(ones(2, 8), {ones(8), ones(4)});
        },
@@ -96,11 +96,11 @@ std::vector<Refused> refused_calls() {
       {[] {
          dropout(ones(10), 0.5, {1, 2}, {{0, 4}, {4, 1 << 20}});
        },
-       "dropout: a run of 1048576 elements where 6 are left of x, Float [10]"},
+       "dropout: a run of 1048576 elements, but only 6 are left of x, Float [10]"},
       {[] {
          dropout(ones(10), 0.5, {1, 2}, std::numeric_limits<int64_t>::max());
        },
-       "random: 10 elements from 9223372036854775807 on are more than can be numbered"},
+       "random: 10 elements from index 9223372036854775807 exceed the index range"},
       {[q] { attention(q, ones(2, 2, 6, 4), ones(2, 2, 6, 4)); },
        "attention: k is Float [2, 2, 6, 4]; it must be [2, *, 6, 8] on cpu"},
       {[q] { attention(q, ones(1, 2, 6, 8), ones(1, 2, 6, 8)); },
@@ -109,19 +109,19 @@ std::vector<Refused> refused_calls() {
       {[q] { attention(q, q.to(at::kBFloat16), q.to(at::kBFloat16)); },
        "attention: k is BFloat16 [2, 4, 6, 8]; it must be Float"},
       {[q] { attention(q, ones(2, 0, 6, 8), ones(2, 0, 6, 8)); },
-       "attention: 4 query heads do not share 0 key-value heads evenly; make them a multiple"},
+       "attention: 4 query heads do not share 0 key-value heads evenly; make q's a multiple"},
       {[] { attention(ones(2, 6, 24), 0); },
-       "attention: rows of 24 are no queries, keys and values of 0 heads; split the projection by whole heads"},
+       "attention: rows of 24 do not hold queries, keys and values of 0 heads; split the projection by whole heads"},
       {[] { attention(ones(6, 24), 2); }, "attention: qkv is Float [6, 24]; it must be [*, *, *] on cpu"},
       {[] {
          document_attention(ones(2, 6, 24), 2, {{0, 1, 0, 6}, {1, 1, 0, 3}});
        },
-       "attention within documents: the runs end at sample 1, token 3 of 2 x 6; runs are all tokens"},
+       "attention within documents: the runs end at sample 1, token 3 of 2 x 6; they must cover all tokens"},
       {[] {
          document_attention(ones(2, 6, 24), 2, {{0, 3, 0, 6}});
        },
-       "attention within documents: a run of 3 x 6 tokens at sample 0, token 0, where sample 0, token 0 of 2 x 6 comes next; "
-       "runs are all tokens, in order"},
+       "attention within documents: a run of 3 x 6 tokens at sample 0, token 0, but sample 0, token 0 of 2 x 6 comes next; "
+       "runs must cover all tokens, in order"},
       {[q] {
          rotate(q, {ones(5, 4), ones(5, 4)});
        },
@@ -145,13 +145,13 @@ std::vector<Refused> refused_calls() {
       {[] { linear(ones(2, 8), parameter(ones(3, 8), true), &parameter(ones(1), true)); },
        "linear layer: bias is Float [1]; it must be [3] on cpu"},
       {[] { linear(ones(), parameter(ones(3, 8)), nullptr, {}); },
-       "linear layer: x is Float []; it must be floating point of 1 dims or more"},
+       "linear layer: x is Float []; it must be floating point with at least 1 dims"},
       {[] {
          linear(ones(2, 8), *std::make_unique<Parameter>(Parameter{ones(3, 8), ones(3, 1)}), nullptr);
        },
        "layer: gradient of the weight is Float [3, 1]; it must be [3, 8] on cpu"},
       {[] { linear(ones(3, 8), parameter(ones(3, 8)), nullptr, {.layout = {.batch_pieces = 2}}); },
-       "piece of a micro-batch: x is Float [3, 8]; it must be of samples in 2 equal pieces, for number 0"},
+       "piece of a micro-batch: x is Float [3, 8]; it must be samples in 2 equal pieces, with a piece 0"},
       {[] { convolution(ones(1, 2, 4, 4), parameter(ones(3, 2, 3, 1)), nullptr); },
        "convolution: weight is Float [3, 2, 3, 1]; it must be [out, in, k, k] of square filters"},
       {[] { batch_norm(ones(2, 3, 4, 4), state(3, 1), {}); }, "batch norm: running_var is Float [1]; it must be [3] on cpu"},
@@ -160,17 +160,17 @@ std::vector<Refused> refused_calls() {
          s.running_var = ones(1).expand({3});
          batch_norm(ones(2, 3), s, {});
        },
-       "batch norm: running_var is Float [3]; it must be of elements that share no memory"},
+       "batch norm: running_var is Float [3]; it must be a tensor whose elements share no memory"},
       {[] { batch_norm_relu(ones(2, 3, 4, 4), state(3, 3), {}, ones(3, 1, 1)); },
        "batch norm: shortcut is Float [3, 1, 1]; it must be Float [2, 3, 4, 4] on cpu"},
       {[] { multiply(ones(1, 1), ones(2, 3), ones(3, 4)); }, "product: out is Float [1, 1]; it must be [2, 4] on cpu"},
       {[] { column_sums(ones(2, 3, 4), at::kFloat); }, "column sums: x is Float [2, 3, 4]; it must be [*, *] on cpu"},
       {[q] { sum_repeats(q, 0); },
        "repeated heads: gradient is Float [2, 4, 6, 8]; it must be [batch, heads, tokens, head width], each head 0 times"},
-      {[] { scattered_sum(ones(2, 3), 2, {}, "x"); }, "x: x is Float [2, 3]; it must be of more dims, for dim 2"},
+      {[] { scattered_sum(ones(2, 3), 2, {}, "x"); }, "x: x is Float [2, 3]; it must be a tensor that has dim 2"},
       {[] { kSwiglu.value({ones(2)}); }, "activation: 1 inputs; it takes 2"},
       {[] { take_part(ones(), {.segments = {1}, .layer = "l"}); },
-       "layer l: part 0 of 1 along dim 0, in segments [1], is none of a tensor of []"},
+       "layer l: part 0 of 1 along dim 0, in segments [1], does not fit a tensor of []"},
   };
 }
 
@@ -182,7 +182,7 @@ void expect_close(const at::Tensor& ours, const at::Tensor& theirs, double toler
   EXPECT_TRUE(at::allclose(ours.to(at::kDouble), theirs, tolerance, tolerance, /*equal_nan=*/true)) << ours << theirs;
 }
 
-/// Keys of -inf: of all of the first tile, of one in a later one, or of all, for which LibTorch's softmax gives no weights.
+/// Keys of -inf: all of the first tile, one in a later tile, or all, for which LibTorch's softmax gives no weights.
 TEST(TensorChecks, TilesWithoutAScoreAboveMinusInfinityCount0) {
   constexpr double kNone = -std::numeric_limits<double>::infinity();
   for (const auto& [begin, end] : {std::pair(0, 64), std::pair(70, 71), std::pair(0, 130)}) {
@@ -201,7 +201,7 @@ TEST(TensorChecks, TilesWithoutAScoreAboveMinusInfinityCount0) {
   }
 }
 
-/// One after the other, as a ring of ranks meets them.
+/// In sequence, as in a ring of ranks.
 TEST(TensorChecks, PiecesWithoutAScoreAboveMinusInfinityAddNothing) {
   at::manual_seed(1);
   const at::Tensor q = at::randn({1, 2, 5, 8}).abs(), k = at::randn({1, 2, 5, 8}), v = at::randn({1, 2, 5, 8});

@@ -1,4 +1,4 @@
-// weft's own kernels on several threads: those that LibTorch may use take part, and the bits are the same for any number.
+// weft's own kernels on several threads: LibTorch's threads take part, and the bits are the same for any number.
 #include <ATen/Parallel.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/empty_like.h>
@@ -36,7 +36,7 @@ at::Tensor drawn(void (*fill)(const at::Tensor&, RandomKey, int64_t, double, dou
   return x;
 }
 
-/// One sample and one key-value head: nothing but its tiles is there to be shared.
+/// One sample and one key-value head: only its tiles can be shared.
 Case one_head(const char* name, int64_t heads, AttentionMask mask) {
   const at::Tensor q = at::randn({1, heads, 700, 64}), k = at::randn({1, 1, 700, 64}), v = at::randn({1, 1, 700, 64});
   return {name, [=] {
@@ -78,8 +78,8 @@ double processor_s(clockid_t clock) {
   return static_cast<double>(time.tv_sec) + 1e-9 * static_cast<double>(time.tv_nsec);
 }
 
-/// Processor time of a call: of this thread, and of the others. The most that the others did and the least that this one did
-/// in some calls.
+/// Processor time of a call: of this thread, and of the others. Over several calls, the maximum of the others' and the minimum
+/// of this thread's.
 struct CallTime {
   double own_s = std::numeric_limits<double>::max(), others_s = 0;
 };
@@ -118,8 +118,7 @@ TEST_F(Threads, ChangeNoBit) {
   }
 }
 
-/// Three of four threads are not the caller's. What they do takes no less time on a busy machine, as the caller's may take
-/// more.
+/// Three of four threads are not the caller's. A busy machine cannot shorten their work, but may lengthen the caller's.
 TEST_F(Threads, TakePart) {
   for (const Case& c : cases()) EXPECT_GT(time_of(c, 4).others_s, 0.4 * time_of(c, 1).own_s) << c.name;
 }

@@ -1,5 +1,5 @@
-// Optimizers of one's own: what is told and refused of them before any weight is touched. That they follow their formula is in
-// optimizer_test.cpp, that shards have the bits of the whole in sharded_test.cpp.
+// Custom optimizers: their descriptions, and refusals before any weight is changed. optimizer_test.cpp checks their formula,
+// sharded_test.cpp that shards have the bits of the whole.
 #include "weft/optim/element_wise_update.h"
 
 #include <ATen/ops/randn.h>
@@ -8,7 +8,7 @@
 #include <functional>
 
 #include "tests/nn/bound_layer.h"
-#include "tests/optim/own_lion.h"
+#include "tests/optim/custom_lion.h"
 #include "tests/support/refusal.h"
 #include "weft/optim/make_optimizer.h"
 #include "weft/optim/state_meaning.h"
@@ -27,7 +27,7 @@ class Update : public ElementWiseUpdate {
   void update(const ElementRange& range) const override { call(range); }
 };
 
-/// What making an optimizer of it says.
+/// The error of making an optimizer from the update.
 std::string refused(const std::function<void(Update&)>& change) {
   Parameter weight{at::randn({70}), {}};
   FlatModel flat = bind_block(std::make_shared<FunctionBlock>([](const Tensors& in, const Context&) { return in; },
@@ -43,15 +43,15 @@ TEST(ElementWiseUpdate, WhatCannotTrainIsRefused) {
   EXPECT_EQ(test::refusal([] { check_optimizer(CustomOptimizer{.lr = 0.1}); }),
             "optimizer: CustomOptimizer::update is null; give it an ElementWiseUpdate");
   EXPECT_EQ(refused([](Update& u) { u.called = ""; }),
-            "optimizer: an ElementWiseUpdate is called ''; its name must be one line, and not empty");
+            "optimizer: an ElementWiseUpdate has the name ''; it must be one line, and not empty");
   for (const char* name : {"ema", "step", "model", "a/b", ""}) {
     EXPECT_EQ(refused(states({"mean", name})),
-              fmt::format("optimizer own: state '{}' cannot be a name in checkpoints; take another, without '/'", name));
+              fmt::format("optimizer own: state '{}' cannot be a name in checkpoints; use another, without '/'", name));
   }
-  EXPECT_EQ(refused(states({"mean", "mean"})), "optimizer own: state 'mean' is named twice; give each a name of its own");
+  EXPECT_EQ(refused(states({"mean", "mean"})), "optimizer own: state 'mean' is named twice; use different names");
   const std::string others =
-      "optimizer own: 64 elements become others when they are updated by themselves than as a part of 128; an update must be "
-      "element by element, and the same each time";
+      "optimizer own: 64 elements get different values when updated alone than as a part of 128; an update must be "
+      "element-wise and deterministic";
   EXPECT_EQ(refused(calls([](const ElementRange& p) { p.weights.sub_(p.gradients.div(p.gradients.norm())); })), others);
   EXPECT_EQ(refused(calls([](const ElementRange& p) { p.weights.add_(at::randn(p.weights.sizes())); })), others);
   int calls_so_far = 0;
@@ -66,7 +66,7 @@ TEST(ElementWiseUpdate, WhatCannotTrainIsRefused) {
 }
 
 TEST(ElementWiseUpdate, TellsWhatItKeepsAndWhoseItIs) {
-  const OptimizerOptions options = test::own_lion(0.1);
+  const OptimizerOptions options = test::custom_lion(0.1);
   EXPECT_EQ(optimizer_text(options), "own lion, betas 0.9 and 0.99, weight decay 0.1");
   EXPECT_EQ(state_names(options), std::vector<std::string>{"mean"});
   EXPECT_EQ(num_states(options), 1);

@@ -1,4 +1,4 @@
-// Adafactor's state is of rows and columns, not of elements, on every rank; and what is told beforehand is what there is.
+// Adafactor's state has rows and columns, not elements, on every rank; and the estimate matches the actual state.
 #include <ATen/ops/randn.h>
 #include <gtest/gtest.h>
 
@@ -10,7 +10,7 @@
 namespace weft::factored_state_test {
 namespace {
 
-/// A matrix, a convolution's kernel, a vector, and one that is frozen.
+/// A matrix, a convolution's kernel, a vector, and a frozen parameter.
 struct Parameters {
   Parameter matrix{at::randn({70, 110}), {}}, kernel{at::randn({4, 3, 5, 7}), {}}, bias{at::randn({13}), {}};
   Parameter frozen{at::randn({9, 9}), {}};
@@ -31,10 +31,10 @@ TEST(Adafactor, KeepsRowsAndColumns) {
   Parameters parameters;
   Model model{.name = "test", .blocks = {}, .loss = cross_entropy};
   model.blocks.push_back({"block", "block", parameters.block()});
-  const BlockUpdate told = block_updates(model, Adafactor{}, {}, 2).front();
-  EXPECT_EQ(told.whole_state, kElements);
-  EXPECT_EQ(told.states + told.part_state, 0);
-  EXPECT_EQ(told.gathered_bytes, 2);
+  const BlockUpdate estimate = block_updates(model, Adafactor{}, {}, 2).front();
+  EXPECT_EQ(estimate.whole_state, kElements);
+  EXPECT_EQ(estimate.states + estimate.part_state, 0);
+  EXPECT_EQ(estimate.gathered_bytes, 2);
   for (const int shards : {1, 4}) {
     Parameters own;
     FlatModel flat = bind_block(own.block(), {.num_shards = shards, .shard = shards - 1, .separate_gradients = shards > 1});

@@ -1,4 +1,4 @@
-// Muon: which parameters it moves, that their moves are orthogonal, and what the others take. python/ compares with PyTorch.
+// Muon: the parameters it moves, the orthogonality of their moves, and the others' update. python/ compares with PyTorch.
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/equal.h>
 #include <ATen/ops/linalg_svdvals.h>
@@ -74,10 +74,10 @@ TEST(HiddenMatrices, AreNeitherEmbeddingsNorTheHeadNorVectors) {
 TEST(HiddenMatrices, NoneOrNotOneIsAnError) {
   EXPECT_NE(test::refusal([] { found({{.names = "h.*", .muon = false}}); }).find("has no hidden matrix"), std::string::npos);
   const std::string says = test::refusal([] { found({{.names = "h.bias", .muon = true}}); });
-  EXPECT_NE(says.find("'h.bias' has 1 dimension, and Muon moves matrices"), std::string::npos) << says;
+  EXPECT_NE(says.find("'h.bias' has 1 dimension, and Muon updates only matrices"), std::string::npos) << says;
 }
 
-/// What a model that is not bound yet is told to take is what is kept of one that is.
+/// The estimate for an unbound model matches the state of a bound one.
 TEST(HiddenMatrices, AreCountedBeforehand) {
   const std::vector<BlockUpdate> updates = block_updates(model(), Muon{}, {}, 4);
   FlatModel flat(model(), {});
@@ -123,7 +123,7 @@ TEST(Muon, MovesMatricesOrthogonally) {
   }
 }
 
-/// Their rate follows the schedule as that of matrices does.
+/// Their rate follows the schedule like that of matrices.
 TEST(Muon, GivesTheOthersTheUpdateOfAdamW) {
   FlatModel flat(model(), {}), other(model(), {});
   for (int b = 0; b < 3; ++b) other.flat(b).master.copy_(flat.flat(b).master);
@@ -149,7 +149,7 @@ TEST(Muon, HeedsRulesByName) {
   const auto optimizer =
       make_optimizer(flat, Muon{}, {{.names = "h.tall", .lr_factor = 0.0}, {.names = "h.wide", .weight_decay = 0.0}});
   const at::Tensor tall = value_of(flat, "h.tall"), wide = value_of(flat, "h.wide"), kept = value_of(flat, "h.kept");
-  flat.flat(1).gradients.zero_();  // so that decay alone moves weights
+  flat.flat(1).gradients.zero_();  // so that only decay moves weights
   optimizer->update(1, {.lr = 0.5});
   EXPECT_TRUE(at::equal(value_of(flat, "h.tall"), tall));
   EXPECT_TRUE(at::equal(value_of(flat, "h.wide"), wide));

@@ -10,7 +10,7 @@
 #include <memory>
 
 #include "tests/nn/bound_layer.h"
-#include "tests/optim/own_lion.h"
+#include "tests/optim/custom_lion.h"
 #include "weft/base/error.h"
 #include "weft/optim/clip.h"
 #include "weft/optim/learning_rate.h"
@@ -19,7 +19,7 @@
 namespace weft {
 namespace {
 
-/// A matrix that decays and a bias that does not; neither is a multiple of a vector's length, so that tails are covered too.
+/// A matrix that decays and a bias that does not; neither is a multiple of a vector's length, so that tails are covered.
 struct TwoParameters {
   Parameter matrix{at::randn({7, 11}), {}};
   Parameter bias{at::randn({11}), {}};
@@ -39,7 +39,7 @@ std::ostream& operator<<(std::ostream& out, const Case& c) { return out << c.nam
 /// One tensor in float64, by the formulas of optimizer_options.h.
 class Reference {
  public:
-  /// `shape` is the tensor's, whose values are flattened.
+  /// `shape` is the shape of the tensor, whose values are flattened.
   Reference(const at::Tensor& w, std::vector<int64_t> shape)
       : w_(w.to(at::kDouble)), m_(at::zeros_like(w_)), v_(at::zeros_like(w_)), shape_(std::move(shape)) {}
 
@@ -134,7 +134,7 @@ class Reference {
   int t_ = 0;
 };
 
-/// An update as a step makes it: norms first, where the optimizer needs some.
+/// An update as in a step: norms first, if the optimizer needs them.
 void update(Optimizer& optimizer, const FlatModel& model, const UpdateStep& step) {
   TensorSquares squares(2 * model.params().size());
   optimizer.add_tensor_squares(step, squares);
@@ -176,7 +176,7 @@ INSTANTIATE_TEST_SUITE_P(
                       Case{"lars_nesterov", Lars{.weight_decay = 0.1, .nesterov = true}},
                       Case{"lars_limit", Lars{.momentum = 0.0, .trust = 0.5, .trust_limit = 0.4}},
                       Case{"lamb", Lamb{.weight_decay = 0.1}, 3.0}, Case{"lamb_limit", Lamb{.trust_limit = 0.5}},
-                      Case{"lion", Lion{.weight_decay = 0.1}, 3.0}, Case{"own_lion", test::own_lion(0.1), 3.0},
+                      Case{"lion", Lion{.weight_decay = 0.1}, 3.0}, Case{"custom_lion", test::custom_lion(0.1), 3.0},
                       Case{"rmsprop", RmsProp{.weight_decay = 0.1}, 3.0}, Case{"rmsprop_momentum", RmsProp{.momentum = 0.9}},
                       Case{"adagrad", Adagrad{.weight_decay = 0.1}, 3.0},
                       Case{"adafactor", Adafactor{.weight_decay = 0.1}, 3.0},
@@ -232,7 +232,7 @@ TEST(Optimizer, RefusesValuesOutOfRange) {
 
 TEST(Clip, NormCountsEveryTrainedElementOnce) {
   TwoParameters p;
-  p.flat.flat(0).gradients.fill_(2.0);  // the padding too, which must not count
+  p.flat.flat(0).gradients.fill_(2.0);  // including the padding, which must not count
   ExactSum sum;
   add_squares(p.flat, sum);
   EXPECT_EQ(sum.value(), 88.0 * 4.0);

@@ -1,4 +1,4 @@
-// Optimizers and the gradient norm on shards: together they do what one rank does with the whole, bit for bit.
+// Optimizers and the gradient norm on shards: together they match one rank with the whole, bit for bit.
 #include <ATen/ops/cat.h>
 #include <ATen/ops/equal.h>
 #include <ATen/ops/randn.h>
@@ -9,7 +9,7 @@
 
 #include "tests/nn/bound_layer.h"
 #include "tests/nn/shards.h"
-#include "tests/optim/own_lion.h"
+#include "tests/optim/custom_lion.h"
 #include "weft/nn/loss/cross_entropy.h"
 #include "weft/optim/block_update.h"
 #include "weft/optim/clip.h"
@@ -20,7 +20,7 @@ namespace {
 
 at::Tensor random(at::IntArrayRef sizes, uint64_t seed) { return at::randn(sizes, at::detail::createCPUGenerator(seed)); }
 
-/// Holds its parameters itself: matrices that decay, a bias that does not, and a statistic that no optimizer may touch.
+/// Owns its parameters: matrices that decay, a bias that does not, and a statistic that no optimizer may touch.
 class OwningBlock : public Block {
  public:
   explicit OwningBlock(int64_t scale)
@@ -47,7 +47,7 @@ Model two_blocks() {
   return model;
 }
 
-/// The same gradients on every rank, as if they had been reduced; each takes what it owns.
+/// The same gradients on every rank, as after a reduction; each rank takes its own part.
 void give_gradients(FlatModel& flat, uint64_t seed, at::ScalarType dtype) {
   for (int b = 0; b < flat.num_blocks(); ++b) {
     FlatBlock& block = flat.flat(b);
@@ -66,7 +66,7 @@ std::ostream& operator<<(std::ostream& out, const Case& c) { return out << c.nam
 
 class ShardedOptimizerTest : public ::testing::TestWithParam<Case> {};
 
-/// As the engine does.
+/// Gathers as the engine does.
 void gather_gradients(const std::vector<std::unique_ptr<Optimizer>>& ranks, int block, const UpdateStep& step, int bytes) {
   std::vector<at::Tensor> parts;
   for (const auto& rank : ranks) parts.push_back(rank->part_of_gradients(block, step));
@@ -75,7 +75,7 @@ void gather_gradients(const std::vector<std::unique_ptr<Optimizer>>& ranks, int 
   for (const auto& rank : ranks) rank->take_gradients(block, whole.clone());
 }
 
-/// The same of the norms of whole tensors.
+/// The same for the norms of whole tensors.
 void take_norms(FlatModel& whole, Optimizer& optimizer, const FlatRanks& ranks,
                 const std::vector<std::unique_ptr<Optimizer>>& optimizers, const UpdateStep& step) {
   TensorSquares squares(2 * whole.params().size());
@@ -157,11 +157,11 @@ INSTANTIATE_TEST_SUITE_P(Table, ShardedOptimizerTest,
                          ::testing::Values(Case{"adamw", AdamW{.weight_decay = 0.3}}, Case{"sgd", Sgd{.momentum = 0.0}},
                                            Case{"sgd_momentum", Sgd{.weight_decay = 0.1}},
                                            Case{"sgd_nesterov", Sgd{.weight_decay = 0.1, .nesterov = true}},
-                                           Case{"own_lion", test::own_lion(0.3)}, Case{"muon", Muon{.adam_lr = 1e-2}},
+                                           Case{"custom_lion", test::custom_lion(0.3)}, Case{"muon", Muon{.adam_lr = 1e-2}},
                                            Case{"adafactor", Adafactor{.weight_decay = 0.3}}),
                          [](const auto& info) { return info.param.name; });
 
-/// More elements than are widened at a time.
+/// More elements than are widened at once.
 TEST(Optimizer, NarrowGradientsGiveTheBitsOfTheSameWideOnes) {
   const auto make = [] {
     Model model{.name = "test", .blocks = {}, .loss = cross_entropy, .hits = {}};
@@ -236,7 +236,7 @@ TEST_P(NormTest, SumsOfShardsAddUpToTheBitsOfTheWhole) {
 INSTANTIATE_TEST_SUITE_P(Types, NormTest, ::testing::Values(at::kFloat, at::kBFloat16),
                          [](const auto& info) { return info.param == at::kFloat ? "float32" : "bfloat16"; });
 
-/// Two stages, of which the second holds the first one's block too (tied weights).
+/// Two stages; the second also holds the first one's block (tied weights).
 TEST(Norm, OfTheStagesOfAPipelineCountsASharedBlockOnce) {
   FlatModel whole(two_blocks(), {});
   give_gradients(whole, 50, at::kFloat);

@@ -1,4 +1,4 @@
-// The moving average of weights by itself: its decay, its step, and the exchange with what it is of.
+// The moving average of weights: its decay, its update, and its exchange with the weights.
 #include "weft/optim/weight_average.h"
 
 #include <ATen/TensorOperators.h>

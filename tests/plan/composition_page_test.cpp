@@ -1,4 +1,4 @@
-// The tables of docs/composition.md are what the code decides. A failure prints the table as it must stand on the page.
+// The tables of docs/composition.md match the code. A failure prints the table for the page.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <gtest/gtest.h>
@@ -21,7 +21,7 @@
 namespace weft::composition_page_test {
 namespace {
 
-/// A way of splitting or saving, and the keys that choose it.
+/// A strategy, and the keys that select it.
 struct Choice {
   std::string name;
   std::map<std::string, std::string> keys;
@@ -87,7 +87,7 @@ Plan plan_of(const std::string& model, const std::map<std::string, std::string>&
   return make_plan(parse_recipe(recipe, "r.toml", overrides), ranks);
 }
 
-/// "yes" where gpt and llama can be planned, and the plan passes verify(); "-" where one takes the other's place.
+/// "yes" if gpt and llama can be planned, and the plan passes verify(); "-" if both choices use the same key.
 std::string cell(const Choice& row, const Choice& column, std::vector<std::string>& reasons) {
   std::map<std::string, std::string> keys = row.keys;
   for (const auto& [key, value] : column.keys) {
@@ -127,7 +127,7 @@ std::string rules_table() {
   return table;
 }
 
-/// Along which axes the lists of a program have collectives of this kind.
+/// Axes of a program's collectives of this kind.
 std::string axes_of(const Program& program, Op op, bool tied) {
   std::set<std::string> names;
   for (const InstructionList& list : program.lists) {
@@ -174,17 +174,17 @@ std::string axes_table() {
   const auto along = [](Op op, bool tied = false) {
     return [op, tied](const Program& program) { return axes_of(program, op, tied); };
   };
-  add("`forward`, `backward`", "what split layers and attention exchange", inner_axes_of);
+  add("`forward`, `backward`", "exchanges of split layers and attention", inner_axes_of);
   add("`gather`", "weights", along(Op::gather));
   add("`reduce_scatter`", "gradients, into shards", along(Op::reduce_scatter));
-  add("`reduce`", "gradients that each rank has its own sum of", along(Op::reduce));
+  add("`reduce`", "gradient sums of each rank", along(Op::reduce));
   add("`reduce`, tied weights", "gradients of stages that hold the same weight", along(Op::reduce, true));
-  add("`norm`", "squares of what each rank owns", along(Op::norm));
+  add("`norm`", "squares of each rank's part", along(Op::norm));
   add("`reduce_loss`", "losses and counts", along(Op::reduce_loss));
   return table;
 }
 
-/// What stands between the lines that name a table.
+/// Content of a table on the page.
 std::string on_page(const std::string& name) {
   std::ifstream in(WEFT_SOURCE "/docs/composition.md");
   std::ostringstream text;
@@ -196,7 +196,7 @@ std::string on_page(const std::string& name) {
   return text.str().substr(first, text.str().find(end, first) - first);
 }
 
-TEST(CompositionPage, PairsAreWhatIsPlanned) { EXPECT_EQ(on_page("pairs"), pairs_table()) << pairs_table(); }
+TEST(CompositionPage, PairsMatchThePlans) { EXPECT_EQ(on_page("pairs"), pairs_table()) << pairs_table(); }
 
 TEST(CompositionPage, ConditionsAreTheRules) { EXPECT_EQ(on_page("rules"), rules_table()) << rules_table(); }
 

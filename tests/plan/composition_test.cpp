@@ -15,7 +15,7 @@ struct Case {
   std::string says;
 };
 
-TEST(Composition, WhatDoesNotGoTogetherIsRefusedWithWhatDoes) {
+TEST(Composition, InvalidCombinationsAreRefusedWithAdvice) {
   const CompositionFacts gpt{.model = "gpt", .has_splits = true, .has_sequences = true, .tokens = 64};
   const auto with = [](CompositionFacts facts, int cp, int tp, bool sequence_parallel = false) {
     facts.cp = cp;
@@ -57,7 +57,7 @@ TEST(Composition, WhatDoesNotGoTogetherIsRefusedWithWhatDoes) {
       {"a master and tp", working([](CompositionFacts& f) { f.tp = 2; }), others},
       {"a master and cp", working([](CompositionFacts& f) { f.cp = 2; }), others},
       {"a master of shards", working([](CompositionFacts& f) { f.shards = true; }),
-       "layout.style = \"master\": one rank has all of the state, so nothing is divided; use layout.shard_level = \"none\""},
+       "layout.style = \"master\": one rank has all of the state; use layout.shard_level = \"none\""},
       {"a master that offloads", working([](CompositionFacts& f) { f.offloads = true; }), offloads},
       {"a master that offloads inputs", working([](CompositionFacts& f) { f.offloads_activations = true; }), offloads},
       {"a master and fp16", working([](CompositionFacts& f) { f.scales_losses = true; }),
@@ -74,44 +74,43 @@ TEST(Composition, WhatDoesNotGoTogetherIsRefusedWithWhatDoes) {
       {"nothing asked of a plain model", with(plain, 1, 1, true), ""},
       {"tokens that are not known", with({.model = "mine", .has_splits = true, .has_sequences = true}, 3, 5, true), ""},
       {"no split table", with(plain, 1, 2),
-       "layout.tp = 2: model 'mine' does not say how its layers split; use tp = 1, or give it rules (Model::splits)"},
+       "layout.tp = 2: model 'mine' has no split rules; use tp = 1, or give it rules (Model::splits)"},
       {"no sequences", with(plain, 2, 1),
-       "layout.cp = 2: the samples of model 'mine' are no sequences that ranks can share; use cp = 1"},
+       "layout.cp = 2: model 'mine' does not read sequences that ranks can share; use cp = 1"},
       {"statistics", with(normed, 2, 1),
-       "layout.cp = 2: model 'gpt' has running statistics, which are of whole samples; use cp = 1"},
+       "layout.cp = 2: model 'gpt' has running statistics, which need whole samples; use cp = 1"},
       {"chunks", with(odd, 4, 1),
-       "layout.cp = 4: 36 tokens a sample do not fall into the 8 equal chunks of a zig-zag cut; use 32 or 40"},
+       "layout.cp = 4: 36 tokens per sample do not divide into the 8 equal chunks of a zig-zag cut; use 32 or 40"},
       {"tokens over tp", with(odd, 1, 8, true),
-       "layout.sequence_parallel: 36 tokens a sample do not divide over layout.tp = 8; use 32 or 40"},
+       "layout.sequence_parallel: 36 tokens per sample do not divide over layout.tp = 8; use 32 or 40"},
       {"tokens over both", with(odd, 2, 4, true),
-       "layout.sequence_parallel: 36 tokens a sample do not divide over layout.tp = 4 x layout.cp = 2; use 32 or 48"},
+       "layout.sequence_parallel: 36 tokens per sample do not divide over layout.tp = 4 x layout.cp = 2; use 32 or 48"},
       {"noise of replicas", with(noisy, 1, 2), ""},
       {"noise of parts of samples", with(noisy, 2, 1),
        "run.noise_scale with layout.cp = 2: no rank has the gradients of whole samples; use cp = 1, or leave it out"},
       {"noise of samples together", synchronised([](CompositionFacts& f) { f.noise_scale = true; }),
-       "run.noise_scale with layout.sync_batch_norm = \"all\": ranks' gradients depend on one another's samples, and are no "
-       "small batches'; leave one of them out"},
+       "run.noise_scale with layout.sync_batch_norm = \"all\": ranks' gradients depend on one another's samples, so "
+       "they are not of small batches; leave one of them out"},
       {"samples together", synchronised([](CompositionFacts& f) { f.reproducible = true; }), ""},
       {"nothing to normalise", synchronised([](CompositionFacts& f) { f.has_statistics = false; }),
-       "layout.sync_batch_norm = \"all\": model 'net' normalises no samples together (it has no BatchNorm); leave it out"},
+       "layout.sync_batch_norm = \"all\": model 'net' has no BatchNorm; leave it out"},
       {"statistics apart", synchronised([](CompositionFacts& f) { f.apart = "bn"; }),
-       "layout.sync_batch_norm = \"all\": block 'bn' of model 'net' has running statistics of its own ranks alone; make them "
-       "with weft's BatchNorm2d or batch_norm() and tell so (Block::can_join_batches), or leave it out"},
+       "layout.sync_batch_norm = \"all\": block 'bn' of model 'net' keeps running statistics per rank; use "
+       "weft's BatchNorm2d or batch_norm() and override Block::can_join_batches, or leave it out"},
       {"slots over one axis", synchronised([](CompositionFacts& f) {
          f.reproducible = true;
          f.sync = SyncBatchNorm::dp;
        }),
-       "layout.sync_batch_norm = \"dp\" with run.reproducible_slots: which samples are normalised together would follow the "
-       "mesh; use \"all\""},
+       "layout.sync_batch_norm = \"dp\" with run.reproducible_slots: which samples are normalised together would depend on "
+       "the mesh; use \"all\""},
       {"slots of narrow numbers", synchronised([](CompositionFacts& f) { f.reproducible = f.narrow = true; }),
-       "layout.sync_batch_norm with run.reproducible_slots: sums over several slots' samples round narrower types elsewhere; "
+       "layout.sync_batch_norm with run.reproducible_slots: narrower types round differently in sums over several slots; "
        "use layout.precision = \"fp32\""},
       {"slots of split layers", synchronised([](CompositionFacts& f) {
          f.reproducible = true;
          f.tp = 2;
        }),
-       "layout.tp = 2 with layout.sync_batch_norm and run.reproducible_slots, whose sums over samples are made of whole "
-       "layers; "
+       "layout.tp = 2 with layout.sync_batch_norm and run.reproducible_slots, whose sums over samples need whole layers; "
        "use tp = 1, or leave one of the others out"},
       {"slots of other blocks", synchronised([](CompositionFacts& f) {
          f.reproducible = true;
@@ -119,15 +118,15 @@ TEST(Composition, WhatDoesNotGoTogetherIsRefusedWithWhatDoes) {
        }),
        "layout.sync_batch_norm with run.reproducible_slots: block 'mine' of model 'net' does not make its sums over samples in "
        "pieces (Block::can_join_batches); leave one of them out"},
-      {"norms of what is away", layer_wise,
+      {"norms of offloaded state", layer_wise,
        "optimizer.name = \"lars\", \"lamb\" or \"adafactor\" looks at all weights before it updates the first; use "
        "layout.offload_optimizer = \"none\" and layout.offload_parameters = \"none\", or another optimizer"},
       {"updates of split layers", whole_tensors([](CompositionFacts& f) { f.tp = 2; }),
-       "optimizer.name = \"muon\" or \"adafactor\" works on whole tensors, of which layout.tp = 2 leaves each rank a part; use "
+       "optimizer.name = \"muon\" or \"adafactor\" works on whole tensors, but layout.tp = 2 divides them; use "
        "shard, dp, pp or cp, or another optimizer"},
       {"updates of layers in parts", whole_tensors([](CompositionFacts& f) { f.reproducible_tp = 4; }),
-       "optimizer.name = \"muon\" or \"adafactor\" works on whole tensors, of which run.reproducible_tp = 4 leaves each rank a "
-       "part; use shard, dp, pp or cp, or another optimizer"},
+       "optimizer.name = \"muon\" or \"adafactor\" works on whole tensors, but run.reproducible_tp = 4 divides them; "
+       "use shard, dp, pp or cp, or another optimizer"},
   };
   for (const Case& c : cases) EXPECT_EQ(test::refusal([&] { check_composition(c.facts); }), c.says) << c.name;
 }

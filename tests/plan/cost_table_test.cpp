@@ -34,7 +34,7 @@ using Overrides = std::vector<std::string>;
 
 Recipe recipe_of(const char* text, const Overrides& overrides = {}) { return parse_recipe(text, "cost_table_test", overrides); }
 
-/// What is priced with one table for all layouts is what each is priced with its own.
+/// One table for all layouts gives the same costs as a table per layout.
 void expect_the_same(const char* text, const std::vector<Overrides>& layouts, int measured) {
   const auto costs = std::make_shared<CostTable>(recipe_of(text));
   for (const Overrides& overrides : layouts) {
@@ -56,7 +56,7 @@ void expect_the_same(const char* text, const std::vector<Overrides>& layouts, in
 TEST(CostTable, PricesEachLayoutAsATableOfItsOwn) {
   expect_the_same(kGpt,
                   {{},
-                   {"layout.shard=2"},  // costs what the first does, as the next two
+                   {"layout.shard=2"},  // costs the same as the first, as do the next two
                    {"layout.pp=2"},
                    {"layout.tp_chunks=4"},
                    {"batch.micro=4"},
@@ -80,8 +80,8 @@ TEST(CostTable, PricesStatisticsOverRanks) {
 TEST(CostTable, RefusesAnotherRecipe) {
   const auto costs = std::make_shared<CostTable>(recipe_of(kGpt));
   for (const char* other : {"model.layers=5", "optimizer.name=sgd", "data.path=other"}) {
-    const std::string told = test::refusal([&] { make_plan(recipe_of(kGpt, {other}), 4, costs); });
-    EXPECT_NE(told.find("costs of another recipe"), std::string::npos) << other << ": " << told;
+    const std::string error = test::refusal([&] { make_plan(recipe_of(kGpt, {other}), 4, costs); });
+    EXPECT_NE(error.find("costs of another recipe"), std::string::npos) << other << ": " << error;
   }
 }
 

@@ -1,4 +1,4 @@
-// Rules of keys: each key there is has one, and what they say is what is done about a key that nothing reads.
+// Rules of keys: each key has one, and it describes what happens to a key that nothing reads.
 #include "weft/recipe/read/key_rules.h"
 
 #include <gtest/gtest.h>
@@ -21,7 +21,7 @@
 namespace weft::key_rules_test {
 namespace {
 
-/// Recipes beside which each key is set, in turn.
+/// Recipes with which each key is set, in turn.
 std::vector<Recipe> recipes() {
   const std::string text =
       "model = { name = \"gpt\", layers = 1, heads = 2, width = 16, context = 16 }\ndata = { name = \"text\" }\n"
@@ -52,7 +52,7 @@ std::vector<Recipe> recipes() {
   return all;
 }
 
-/// Sets the key to a valid value that is not the one it has.
+/// Sets the key to another valid value.
 void set_another(const FileKey& key) {
   const auto set = [&key](auto* target) {
     using Value = std::remove_pointer_t<decltype(target)>;
@@ -100,7 +100,7 @@ TEST(KeyRules, EachKeyHasOne) {
   EXPECT_EQ(key_rule("model.layer"), nullptr);
 }
 
-TEST(KeyRules, WhatNothingReadsIsRefusedAndWhatIsReadIsNot) {
+TEST(KeyRules, OnlyUnreadKeysAreRefused) {
   std::set<std::string> refused;
   for (const Recipe& base : recipes()) {
     Recipe names = base;
@@ -114,15 +114,15 @@ TEST(KeyRules, WhatNothingReadsIsRefusedAndWhatIsReadIsNot) {
       }
       const bool may_be_unread = rule->unread == Unread::refused || rule->unread == Unread::planned;
       const bool is_read = !may_be_unread || rule->is_read(recipe);
-      // A value that the recipe already has beside others goes back to its default, which is no mistake.
+      // A key that the recipe sets already returns to its default, which is no mistake.
       const bool is_unset = recipe_values(recipe)[key] == recipe_values(Recipe())[key];
       const std::string error = test::refusal([&] {
         check_recipe(recipe);
         if (rule->unread == Unread::planned) check_plan(recipe, 1);
       });
-      SCOPED_TRACE(key + " beside data.name = " + base.data.name + ", model.name = " + base.model.name + ": " + error);
+      SCOPED_TRACE(key + " with data.name = " + base.data.name + ", model.name = " + base.model.name + ": " + error);
       if (is_read || is_unset) {
-        EXPECT_EQ(error.find(key + " is read with"), std::string::npos);
+        EXPECT_EQ(error.find(key + " is read only with"), std::string::npos);
       } else {
         EXPECT_NE(error, "");
         const bool is_named =

@@ -1,4 +1,4 @@
-// Plan: what a recipe's pipeline is, and what is said of one that cannot be.
+// Plan: the pipeline of a recipe, and the errors for impossible ones.
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -57,7 +57,7 @@ TEST(PlanStages, ByHandTheyMustBeThoseOfScheduleAndModel) {
   }
 }
 
-// A recipe for a pipeline runs on one rank too; what is wrong in it is told there as well.
+// A pipeline recipe runs on one rank too; its mistakes are reported there as well.
 TEST(PlanOnOneRank, KeysOfAPipelineAreChecked) {
   EXPECT_EQ(error_of({"layout.stages=\"3,2,3\"", "layout.schedule=zb-v"}, 1), "no error");
   EXPECT_EQ(error_of({"layout.stage_gb=1", "layout.schedule=auto", "layout.schedule_activations=3"}, 1), "no error");
@@ -68,7 +68,7 @@ TEST(PlanOnOneRank, KeysOfAPipelineAreChecked) {
               HasSubstr("'/tmp': it is a folder, not a regular file"));
 }
 
-// The sizes of recipes/gpt.toml; what `weft memory` says is the measure.
+// The sizes of recipes/gpt.toml, measured by `weft memory`.
 TEST(PlanStages, NoRankHoldsMoreThanStageGb) {
   const std::vector<std::string> sizes = {"model.heads=6", "model.width=192", "model.context=128",
                                           "layout.pp=2",   "batch.global=64", "batch.micro=2"};
@@ -89,7 +89,7 @@ TEST(PlanStages, NoRankHoldsMoreThanStageGb) {
         EXPECT_LE(static_cast<double>(held), limit * 1.001) << schedule << " " << share;
         ++fitting;
       } catch (const InputError& error) {
-        EXPECT_THAT(error.what(), HasSubstr("allows a rank")) << schedule << " " << share;
+        EXPECT_THAT(error.what(), HasSubstr(" per rank, but with schedule ")) << schedule << " " << share;
       }
     }
     EXPECT_GE(memory({"layout.schedule=" + schedule, "layout.stage_gb=1"}), free);
@@ -98,8 +98,8 @@ TEST(PlanStages, NoRankHoldsMoreThanStageGb) {
   std::vector<std::string> tight = sizes;
   tight.insert(tight.end(), {"layout.schedule=gpipe", "layout.stage_gb=0.05"});
   EXPECT_THAT(error_of(tight, 2),
-              HasSubstr("layout.stage_gb = 0.05 allows a rank 51.2 MiB, but with schedule gpipe and the best "
-                        "cut into 2 stages that was found, pipeline rank 1 holds 226 MiB"));
+              HasSubstr("layout.stage_gb = 0.05 allows 51.2 MiB per rank, but with schedule gpipe and the best cut "
+                        "found into 2 stages, pipeline rank 1 holds 226 MiB"));
 }
 
 /// All cuts of eight blocks into three stages.
@@ -112,7 +112,7 @@ std::vector<std::string> cuts_into_three() {
   return cuts;
 }
 
-// The head of a large vocabulary makes blocks differ in state and in activations.
+// A head with a large vocabulary makes blocks differ in state and in activations.
 TEST(PlanStages, ALimitThatACutByHandKeepsIsKept) {
   const std::vector<std::vector<std::string>> layouts = {{"layout.recompute=none"},
                                                          {"layout.recompute=blocks"},
@@ -154,7 +154,7 @@ TEST(PlanStages, ALimitThatACutByHandKeepsIsKeptWithSeveralStagesARank) {
   }
 }
 
-/// The file of a profile that says so; of links and devices that take no time otherwise.
+/// File of a profile with these times; devices and links take no time otherwise.
 class Profile {
  public:
   explicit Profile(const Hardware& hardware) { folder_.write("profile.toml", hardware_text(hardware)); }
@@ -178,7 +178,7 @@ Hardware measured(const BlockTime& all) {
 }
 
 // Noise may make a part of a backward longer than the whole.
-TEST(PlanProfile, TakesWhatSimulateTakes) {
+TEST(PlanProfile, AcceptsTheProfilesOfSimulate) {
   const BlockTime times[] = {{.name = "*", .forward_s = 1, .backward_s = 1, .input_s = 1.1, .weight_s = 1},
                              {.name = "*", .forward_s = 1, .input_s = 1, .weight_s = 1},
                              {.name = "*", .forward_s = 1, .backward_s = 2},
@@ -196,11 +196,11 @@ TEST(PlanProfile, BlocksThatTheModelLacksAreNamed) {
   const Profile profile(measured({.name = "layer.0", .forward_s = 1}));
   for (const int pp : {1, 2}) {
     EXPECT_THAT(error_of({fmt::format("layout.pp={}", pp), profile.set()}, pp),
-                HasSubstr("the model has no block 'layer.0', which [[block]] gives times of"));
+                HasSubstr("[[block]] gives times of block 'layer.0', which the model does not have"));
   }
 }
 
-TEST(PlanProfile, BlocksWithoutATimeAreTold) {
+TEST(PlanProfile, BlocksWithoutATimeAreReported) {
   const Profile profile(measured({.name = "h.*", .forward_s = 1, .backward_s = 2}));
   EXPECT_THAT(plan_of({"layout.pp=2", profile.set()}, 2).stages_text, HasSubstr("\n  no times of blocks embedding, "));
 }
@@ -213,11 +213,11 @@ TEST(PlanProfile, EveryMeasuredTimeCounts) {
   EXPECT_EQ(plan_of({"layout.pp=2", profile.set()}, 2).layout.options.pipeline.first_block, (std::vector<int>{0, 2}));
 }
 
-// As weft profile writes it on one rank.
+// The file that weft profile writes on one rank.
 TEST(PlanProfile, WithoutLinksAutoTakesMessagesAsFree) {
   Hardware hardware = measured({.name = "*", .forward_s = 1, .backward_s = 2, .input_s = 1, .weight_s = 1});
-  const auto text = [](const Hardware& told) {
-    const Profile profile(told);
+  const auto text = [](const Hardware& known) {
+    const Profile profile(known);
     return plan_of({"layout.pp=4", "layout.schedule=auto", profile.set()}, 4).stages_text;
   };
   constexpr const char* kSaid = "messages: not measured, taken as free";
@@ -237,7 +237,7 @@ double simulated(const std::vector<std::string>& overrides, const std::string& s
   return recipe_simulation(parse_recipe(kGpt, "plan_test.toml", all), 4, hardware).simulation.step_s;
 }
 
-// Seven activations on four ranks: what ZB-H2 holds, and GPipe does not.
+// Seven activations on four ranks: enough for ZB-H2, not for GPipe.
 TEST(PlanSchedule, AutoIsNotSlowerThanAnyByHandThatKeepsItsLimit) {
   struct Case {
     const char* what;
@@ -265,8 +265,8 @@ TEST(PlanSchedule, AutoIsNotSlowerThanAnyByHandThatKeepsItsLimit) {
   }
 }
 
-// With free messages the search finds as short a step as ZB-H2's, which bears messages better.
-TEST(PlanSchedule, WithoutAProfileTheOneThatBearsMessagesIsTaken) {
+// With free messages the search finds as short a step as ZB-H2's, which tolerates messages better.
+TEST(PlanSchedule, WithoutAProfileTheScheduleThatToleratesMessagesIsTaken) {
   const std::vector<std::string> overrides = {
       "layout.pp=4",    "layout.stages=\"6,4,4,4\"", "model.layers=16", "model.width=1024",
       "model.heads=16", "model.context=128",         "batch.global=64", "batch.micro=8"};
@@ -282,7 +282,7 @@ TEST(PlanSchedule, WithoutAProfileAModelOfRealSizeIsPlanned) {
             "no error");
 }
 
-// That eight activations do not fit is not a reason to do without a search.
+// A limit below eight activations does not prevent a search.
 TEST(PlanSchedule, AutoSearchesWithFewerActivationsWhereStageGbAsksForIt) {
   const auto with = [](const std::string& schedule, const std::string& more) {
     return parse_recipe(kGpt, "plan_test.toml",
@@ -299,15 +299,15 @@ TEST(PlanSchedule, AutoSearchesWithFewerActivationsWhereStageGbAsksForIt) {
   EXPECT_LT(step_s, 0.5 * recipe_simulation(with("naive", "layout.pp=8"), 8, nominal).simulation.step_s);
 }
 
-// Rules alone find nothing as good as ZB-V here, which has two stages a rank.
-TEST(PlanSchedule, AutoTellsWhoseScheduleItTook) {
-  EXPECT_THAT(plan_of({"layout.pp=2", "layout.schedule=auto"}, 2).stages_text, HasSubstr("schedule: that of zb-v"));
+// Rules alone find nothing as good as ZB-V here, which has two stages per rank.
+TEST(PlanSchedule, AutoReportsTheScheduleItTook) {
+  EXPECT_THAT(plan_of({"layout.pp=2", "layout.schedule=auto"}, 2).stages_text, HasSubstr("schedule: zb-v"));
   const std::vector<std::string> three = {"layout.pp=2", "layout.schedule=auto", "layout.stages=\"3,5\""};
   EXPECT_EQ(plan_of(three, 2).layout.options.pipeline.first_block, (std::vector<int>{0, 3}));
 }
 
-// With the tied weights on one rank zb-v would mix the slots' gradients: it is passed over.
-TEST(PlanSchedule, AutoPassesOverWhatCannotBeBuilt) {
+// With the tied weights on one rank zb-v would mix the slots' gradients, so it is skipped.
+TEST(PlanSchedule, AutoSkipsSchedulesThatCannotBeBuilt) {
   const std::vector<std::string> tied = {"layout.pp=2", "model.tied_embeddings=true", "run.reproducible_slots=2"};
   const auto with = [&](const std::string& schedule) {
     std::vector<std::string> overrides = tied;
@@ -318,7 +318,7 @@ TEST(PlanSchedule, AutoPassesOverWhatCannotBeBuilt) {
   EXPECT_THAT(plan_of(with("auto"), 2).stages_text, Not(HasSubstr("zb-v")));
 }
 
-TEST(PlanSchedule, AFileThatCannotBeReadIsToldWithTheReason) {
+TEST(PlanSchedule, AnUnreadableFileIsReportedWithTheReason) {
   const auto from = [](const std::string& file) {
     return error_of({"layout.pp=2", "layout.schedule=csv", "layout.schedule_file=" + file}, 2);
   };

@@ -1,4 +1,4 @@
-// Resolve: what a recipe means for a number of ranks, and what it says where it means nothing.
+// Resolve: the layout of a recipe for a number of ranks, and its errors.
 #include "weft/plan/layout/resolve.h"
 
 #include <gmock/gmock.h>
@@ -67,7 +67,7 @@ TEST(Resolve, SlotsMakeTheMicroBatchIndependentOfTheWorld) {
   }
 }
 
-/// Both take the ranks that remain, and each rank's part, or the whole batch, goes through at once unless batch.micro says
+/// Both take the remaining ranks, and each rank's part, or the whole batch, is one micro-batch unless batch.micro says
 /// otherwise.
 TEST(Resolve, TextbookForms) {
   struct Case {
@@ -80,9 +80,9 @@ TEST(Resolve, TextbookForms) {
                         {"naive", {64, {}, 0}, 64, 1, 1},  {"naive", {64, 8, 0}, 8, 8, 1},  {"naive", {64, {}, 8}, 8, 8, 8}};
   for (const Case& c : cases) {
     SCOPED_TRACE(testing::Message() << c.style << " of " << c.micro);
-    Recipe told = recipe(c.batch);
-    told.layout.style = c.style;
-    const ResolvedLayout layout = resolve(told, 4);
+    Recipe textbook = recipe(c.batch);
+    textbook.layout.style = c.style;
+    const ResolvedLayout layout = resolve(textbook, 4);
     const bool is_master = c.style == std::string("master");
     EXPECT_EQ(layout.pp, 4);
     EXPECT_EQ(layout.dp * layout.shard, 1);
@@ -92,10 +92,10 @@ TEST(Resolve, TextbookForms) {
     EXPECT_EQ(layout.micro_batch, c.micro);
     EXPECT_EQ(layout.micro_batches, c.micro_batches);
     EXPECT_EQ(layout.slots, c.slots);
-    told.layout.dp = 2;
-    EXPECT_EQ(resolve(told, 4).pp, 2);
-    told.layout.pp = 4;
-    EXPECT_NE(error_of(told, 4), "no error");
+    textbook.layout.dp = 2;
+    EXPECT_EQ(resolve(textbook, 4).pp, 2);
+    textbook.layout.pp = 4;
+    EXPECT_NE(error_of(textbook, 4), "no error");
   }
   Recipe odd = recipe({66, {}, 0});
   odd.layout.style = "master";
@@ -125,7 +125,7 @@ TEST(Resolve, BatchesThatDoNotDivide) {
       {{1'000'000'000, 999'999'999, 0},
        3,
        "r.toml: batch.global = 1000000000 does not divide over 3 data-parallel ranks times batch.micro = 999999999; nor does "
-       "any that is allowed: use a smaller batch.micro or fewer ranks"},
+       "any allowed value: use a smaller batch.micro or fewer ranks"},
       {{2, {}, 0}, 4, "r.toml: batch.global = 2 does not divide over 4 data-parallel ranks; the nearest that do: 4"},
       {{60, {}, 8},
        2,
@@ -142,7 +142,7 @@ TEST(Resolve, BatchesThatDoNotDivide) {
        "r.toml: run.reproducible_slots = 4 does not divide over 8 data-parallel ranks; use a power of two of ranks, at most 4"},
   };
   for (const Case& c : cases) EXPECT_EQ(error_of(recipe(c.batch), c.world), c.error);
-  // What is named as the nearest does divide.
+  // The value named as the nearest does divide.
   for (const int64_t global : {63, 66}) EXPECT_NO_THROW(resolve(recipe({global, {}, 0}), 3));
   for (const int64_t global : {48, 72}) EXPECT_NO_THROW(resolve(recipe({global, 8, 0}), 3));
 }
@@ -171,7 +171,7 @@ TEST(Resolve, ShardTakesTheRanksThatRemain) {
   EXPECT_EQ(error_of(r, 5), "r.toml: layout.shard = 2 does not divide the 5 ranks (-n); use a multiple of 2 ranks");
 }
 
-TEST(Resolve, LayoutsThatDoNotGoTogether) {
+TEST(Resolve, LayoutsThatExcludeEachOther) {
   Recipe r = recipe({64, {}, 0});
   r.layout.offload_parameters = "disk";
   EXPECT_THAT(error_of(r, 2), ::testing::HasSubstr("offload_parameters needs shard_level = \"parameters\""));

@@ -1,4 +1,4 @@
-// What layers split over tp send, simulated beside what they multiply and by itself: whole sums and in chunks.
+// Traffic of layers split over tp, simulated with and without overlap of their products: whole sums and in chunks.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -32,7 +32,7 @@ double step_s(const std::string& layout, bool overlap, double latency_s = 0.0) {
   return step(layout, overlap, latency_s).step_s;
 }
 
-TEST(SplitOverlap, SumsTravelBesideProducts) {
+TEST(SplitOverlap, SumsOverlapProducts) {
   for (const std::string more : {"layout.sequence_parallel=false", "layout.sequence_parallel=true"}) {
     const double apart = step_s(more, false), beside = step_s(more, true);
     EXPECT_LT(beside, 0.95 * apart) << more;
@@ -40,8 +40,8 @@ TEST(SplitOverlap, SumsTravelBesideProducts) {
   }
 }
 
-/// Both ranks do the same, so neither waits for the other: what does not compute is exposed.
-TEST(SplitOverlap, WhatIsNotHiddenIsExposed) {
+/// Both ranks are identical, so neither waits for the other: time without compute is exposed.
+TEST(SplitOverlap, TrafficWithoutOverlapIsExposed) {
   for (const bool overlap : {false, true}) {
     const Simulation simulation = step("layout.tp_chunks=2", overlap, 1e-3);
     for (const SimulatedRank& rank : simulation.ranks) {
@@ -55,7 +55,7 @@ TEST(SplitOverlap, ChunksHideMoreWhereMessagesAreCheap) {
   const std::string whole = "layout.tp_chunks=1", chunks = "layout.tp_chunks=8";
   EXPECT_LT(step_s(chunks, true), 0.97 * step_s(whole, true));
   EXPECT_GT(step_s(chunks, true, 1e-2), step_s(whole, true, 1e-2)) << "each chunk has its latency";
-  EXPECT_NEAR(step_s(chunks, false), step_s(whole, false), 1e-9) << "nothing travels beside anything";
+  EXPECT_NEAR(step_s(chunks, false), step_s(whole, false), 1e-9) << "nothing overlaps";
 }
 
 }  // namespace

@@ -8,7 +8,7 @@
 namespace weft::axis_set_test {
 namespace {
 
-TEST(AxisSet, words_join_what_is_in_it) {
+TEST(AxisSet, names_join_its_axes) {
   EXPECT_EQ(name(kNoAxes), "none");
   EXPECT_EQ(name(kDataAxes), "dp+shard");
   EXPECT_EQ(name(kInnerAxis), "inner shard");

@@ -19,7 +19,7 @@ std::string text(const std::vector<Bucket>& buckets) {
   return result;
 }
 
-// Of all blocks of the program.
+// Buckets of all blocks of the program.
 std::vector<Bucket> buckets(const Program& program, int64_t bucket_bytes) {
   return gradient_buckets(program, all_blocks(program), bucket_bytes);
 }
@@ -46,7 +46,7 @@ TEST(Buckets, adjacent_blocks_in_backward_order) {
   for (const Case& c : cases) EXPECT_EQ(text(buckets(program_of(c.blocks), c.limit)), c.expected) << c.what;
 }
 
-TEST(Buckets, the_size_that_nobody_named_is_of_all_and_of_the_largest) {
+TEST(Buckets, the_default_size_follows_from_all_and_from_the_largest) {
   const std::pair<std::vector<int64_t>, int64_t> cases[] = {{{10, 10}, 1 << 20},
                                                             {std::vector<int64_t>(24, 1 << 20), 3 << 20},
                                                             {{1 << 20, 0, 8 << 20}, 10 << 20},
@@ -56,7 +56,7 @@ TEST(Buckets, the_size_that_nobody_named_is_of_all_and_of_the_largest) {
     EXPECT_EQ(automatic_bucket_bytes(program, all_blocks(program)), expected);
   }
   const Program program = program_of({24 << 20, 4 << 20});
-  EXPECT_EQ(automatic_bucket_bytes(program, {1}), 5 << 20) << "of the blocks that a stage holds";
+  EXPECT_EQ(automatic_bucket_bytes(program, {1}), 5 << 20) << "blocks of a stage";
 }
 
 TEST(Buckets, only_adjacent_blocks_of_a_rank_share_one) {

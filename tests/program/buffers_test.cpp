@@ -1,4 +1,4 @@
-// How many buffers blocks share, and that no two are in one at a time.
+// Number of buffers that blocks share, and at most one block per buffer at any time.
 #include "weft/program/buffers.h"
 
 #include <gtest/gtest.h>
@@ -37,7 +37,7 @@ TEST(Buffers, a_chain_takes_one_more_than_the_depth_of_prefetch) {
   }
 }
 
-TEST(Buffers, which_block_is_where) {
+TEST(Buffers, blocks_and_their_buffers) {
   struct Case {
     const char* what;
     ModelCost model;
@@ -77,7 +77,7 @@ TEST(Buffers, which_block_is_where) {
   }
 }
 
-// In list order, without the waits that verify() reads: who is in which buffer.
+// Tracks, in list order and without the waits that verify() reads, the block in each buffer.
 TEST(Buffers, hold_one_block_at_a_time) {
   for (bool tied : {false, true}) {
     for (bool reshard : {false, true}) {

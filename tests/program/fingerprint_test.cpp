@@ -1,4 +1,4 @@
-// Programs that do something else have another fingerprint; those that only cost something else do not.
+// Programs that act differently have another fingerprint; programs that only cost something else do not.
 #include "weft/program/fingerprint.h"
 
 #include <gtest/gtest.h>
@@ -26,7 +26,7 @@ TEST(Fingerprint, is_that_of_any_build_of_the_same_program) {
   EXPECT_EQ(fingerprint(dearer), fingerprint(good_program())) << "costs are estimates";
 }
 
-TEST(Fingerprint, sees_whatever_the_program_says) {
+TEST(Fingerprint, covers_everything_in_the_program) {
   const std::vector<std::function<void(Program&)>> changes = {
       [](Program& x) { x.block_names[1] += "x"; },
       [](Program& x) { x.block_numel[1] += 64; },
@@ -71,7 +71,7 @@ TEST(Fingerprint, sees_random_damage) {
     const RandomLayout layout = random_layout(random);
     const Program program = build_random(layout);
     for (const DamageKind kind : kDamageKinds) {
-      if (kind == DamageKind::wrong_free) continue;  // what instructions cost does not count
+      if (kind == DamageKind::wrong_free) continue;  // costs do not count
       const std::optional<Damage> damaged = damage(program, kind, random);
       if (!damaged) continue;
       EXPECT_NE(fingerprint(damaged->program), fingerprint(program)) << test::replay(seed) << ", " << damaged->what;

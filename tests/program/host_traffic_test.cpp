@@ -1,4 +1,4 @@
-// What crosses hosts, by the formulas of two levels.
+// Traffic between hosts, by the formulas of two levels.
 #include "weft/program/host_traffic.h"
 
 #include <gtest/gtest.h>
@@ -20,7 +20,7 @@ TEST(HostTraffic, OfDataParallelAndShards) {
   struct Row {
     StepLayout layout;
     int ranks_per_host;
-    std::vector<double> gradients, weights;  ///< of each host, in kWhole
+    std::vector<double> gradients, weights;  ///< by host, in kWhole
   };
   const auto shards = [](int dp, int shard, ShardLevel level) {
     return StepLayout{.dp = dp, .shard = shard, .shard_level = level};
@@ -41,7 +41,7 @@ TEST(HostTraffic, OfDataParallelAndShards) {
     ASSERT_EQ(hosts.size(), row.gradients.size());
     for (size_t host = 0; host < hosts.size(); ++host) {
       SCOPED_TRACE(
-          fmt::format("dp {} shard {}, {} a host, host {}", row.layout.dp, row.layout.shard, row.ranks_per_host, host));
+          fmt::format("dp {} shard {}, {} per host, host {}", row.layout.dp, row.layout.shard, row.ranks_per_host, host));
       EXPECT_NEAR(static_cast<double>(hosts[host].gradients), row.gradients[host] * kWhole, 10.0);
       EXPECT_NEAR(static_cast<double>(hosts[host].weights), row.weights[host] * kWhole, 10.0);
       EXPECT_EQ(hosts[host].total(), hosts[host].gradients + hosts[host].weights + hosts[host].losses);
@@ -52,7 +52,7 @@ TEST(HostTraffic, OfDataParallelAndShards) {
 TEST(HostTraffic, OfSumsInBfloat16) {
   const StepLayout shards{.dp = 1, .shard = 4, .shard_level = ShardLevel::parameters};
   for (const StepLayout& layout : {StepLayout{.dp = 4}, shards}) {
-    const Program program = build_program(toy_model(kBlocks, 2 * kNumel), layout);  // smaller sums cross as they are
+    const Program program = build_program(toy_model(kBlocks, 2 * kNumel), layout);  // smaller sums cross unchanged
     const HostTraffic exact = host_traffic(program, 2)[0], narrow = host_traffic(program, 2, true)[0];
     EXPECT_NEAR(static_cast<double>(narrow.gradients), 0.5 * static_cast<double>(exact.gradients), 10.0);
     EXPECT_EQ(narrow.weights, exact.weights);
@@ -62,7 +62,7 @@ TEST(HostTraffic, OfSumsInBfloat16) {
   EXPECT_EQ(host_traffic(split, 1, true)[0].inner, host_traffic(split, 1)[0].inner) << "sums of activations cross as they are";
 }
 
-// A pipeline's stages on two hosts: what one rank sends to the other is what crosses. Inside a host nothing does.
+// With a pipeline's stages on two hosts, messages between ranks cross; inside a host nothing does.
 TEST(HostTraffic, OfPipelinesAndSplitLayers) {
   const Program stages = build_program(toy_model(8), pipelined({}, schedule_named("1f1b"), 2, 4));
   const std::vector<HostTraffic> apart = host_traffic(stages, 1);
@@ -77,10 +77,10 @@ TEST(HostTraffic, OfPipelinesAndSplitLayers) {
   EXPECT_THROW(host_traffic(split, 0), InputError);
 }
 
-TEST(HostTraffic, IsToldByDraw) {
+TEST(HostTraffic, IsShownByDraw) {
   const Program program = build_program(toy_model(kBlocks, kNumel), {.dp = 4});
   const std::string text = draw(program, {.ranks_per_host = 2});
-  EXPECT_NE(text.find("2 hosts of 2 ranks each: in a step one sends the others 48"), std::string::npos) << text;
+  EXPECT_NE(text.find("2 hosts of 2 ranks each: per step a host sends the others 48"), std::string::npos) << text;
   EXPECT_EQ(draw(program).find("hosts"), std::string::npos);
   EXPECT_EQ(draw(program, {.ranks_per_host = 4}), draw(program));
 }

@@ -1,5 +1,5 @@
-// What blocks send while they run: declared by instructions, charged by simulate(), told by draw() and list(), and what can be
-// wrong with it found by verify().
+// Calls of blocks while they run: declared by instructions, charged by simulate(), shown by draw() and list(), and their
+// defects found by verify().
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -28,7 +28,7 @@ Program split_program(StepLayout layout) {
 }
 
 int64_t declared(const InstructionList& list, Op op) {
-  int64_t bytes = -1;  // of each, all alike
+  int64_t bytes = -1;  // of each call, all alike
   for (const Instruction& x : list) {
     if (x.op != op) continue;
     EXPECT_TRUE(bytes < 0 || x.wire_bytes == bytes) << x.wire_bytes;
@@ -73,7 +73,7 @@ TEST(InnerCalls, blocks_that_run_again_send_again) {
       << "all but the last, whose backward comes next";
 }
 
-// Each call takes its rounds of latency and its bytes' time, along cp inside a host and along tp too.
+// Each call takes its rounds of latency and its bytes' time, along cp and tp alike inside a host.
 TEST(InnerCalls, simulate_charges_them) {
   const Hardware hardware = slow_device({.latency_s = 0.5, .bytes_per_s = 4});
   for (const auto& [cp, tp, rounds, bytes] : {std::tuple(1, 2, 6 * kBlocks + 2, 91), std::tuple(2, 1, 3 * kBlocks, 27)}) {
@@ -87,7 +87,7 @@ TEST(InnerCalls, simulate_charges_them) {
   }
 }
 
-/// How much longer a forward takes, an operation a second, with these calls of a second each.
+/// Extra time of a forward, at one operation per second, with these calls of one second each.
 double more_seconds(std::vector<InnerCall> calls, bool overlap = true) {
   Program program = split_program({.tp = 2});
   Hardware hardware = slow_device({.latency_s = 0.0, .bytes_per_s = 1});
@@ -99,12 +99,12 @@ double more_seconds(std::vector<InnerCall> calls, bool overlap = true) {
   return (simulate(program, hardware).step_s - alone) / kMicroBatches;
 }
 
-// A call goes its way beside what is computed until it is awaited; one at a time.
-TEST(InnerCalls, simulate_lets_them_travel_beside_what_is_computed) {
+// A call overlaps compute until its wait; one call at a time.
+TEST(InnerCalls, simulate_overlaps_them_with_compute) {
   const InstructionList list = split_program({.tp = 2}).of(0);
   const double flops = std::find_if(list.begin(), list.end(), [](const auto& x) { return x.op == Op::forward; })->flops;
   ASSERT_GE(flops, 2.0);
-  const auto call = [](double begins_at, double awaited_at) { return InnerCall{kTensorAxis, 1, 1, begins_at, awaited_at}; };
+  const auto call = [](double begins_at, double waited_at) { return InnerCall{kTensorAxis, 1, 1, begins_at, waited_at}; };
   struct {
     const char* what;
     std::vector<InnerCall> calls;
@@ -125,7 +125,7 @@ TEST(InnerCalls, simulate_lets_them_travel_beside_what_is_computed) {
   }
 }
 
-TEST(InnerCalls, drawings_and_lists_tell_them) {
+TEST(InnerCalls, drawings_and_lists_show_them) {
   const Program program = split_program({.tp = 2});
   EXPECT_NE(draw(program).find("inside blocks 182 B"), std::string::npos) << draw(program);
   EXPECT_EQ(draw(split_program({.dp = 2})).find("inside blocks"), std::string::npos);
@@ -142,15 +142,15 @@ struct Wrong {
   const char* says;
 };
 
-TEST(InnerCalls, verify_refuses_what_cannot_be) {
+TEST(InnerCalls, verify_refuses_impossible_calls) {
   const auto first = [](Program& x) -> InnerCall& { return x.block_calls[1].forward[0]; };
   const Wrong cases[] = {
       {"along the replicas", Defect::wrong_axis, [&](Program& x) { first(x).axes = kReplicaAxis; },
-       "call 0 inside the forward of block 1 'layer1': along dp: must be of cp+tp"},
+       "call 0 inside the forward of block 1 'layer1': along dp: must be along cp+tp"},
       {"along more", Defect::wrong_axis, [&](Program& x) { first(x).axes = kTensorAxis | kPipelineAxis; }, "along pp+tp"},
-      {"along none", Defect::wrong_axis, [&](Program& x) { first(x).axes = kNoAxes; }, "along none: must be"},
+      {"along no axis", Defect::wrong_axis, [&](Program& x) { first(x).axes = kNoAxes; }, "along none: must be"},
       {"along one that is not", Defect::wrong_axis, [&](Program& x) { first(x).axes = AxisSet::of_bits(0x80); },
-       "there is not"},
+       "an unknown axis"},
       {"along one of one rank", Defect::wrong_axis,
        [](Program& x) {
          x.block_calls[0].weight = {{kContextAxis, 1, 1}};
@@ -163,22 +163,21 @@ TEST(InnerCalls, verify_refuses_what_cannot_be) {
          x.loss_calls.assign(3, {kTensorAxis, 1, kMostBytes / 2});
        },
        "call 2 inside the loss"},
-      {"rounds", Defect::out_of_range, [&](Program& x) { first(x).rounds = -7; }, "-7 messages one after another"},
+      {"rounds", Defect::out_of_range, [&](Program& x) { first(x).rounds = -7; }, "-7 sequential messages"},
       {"not of every block", Defect::out_of_range, [](Program& x) { x.block_calls.pop_back(); },
-       "calls inside blocks are told for 2 blocks of 3"},
+       "calls inside blocks are given for 2 blocks of 3"},
       {"more than is declared", Defect::bad_bytes, [](Program& x) { x.block_calls[2].backward[0].wire_bytes += 1; },
        "it declares 20 bytes sent, but calls inside it send 21"},
       {"declared, and not there", Defect::bad_bytes, [](Program& x) { x.block_calls.clear(); },
        "it declares 10 bytes sent, but calls inside it send 0"},
       {"begins before the one before it", Defect::out_of_range,
        [&](Program& x) {
-         first(x).begins_at = first(x).awaited_at = 5.0;
+         first(x).begins_at = first(x).waited_at = 5.0;
          x.block_calls[1].forward.push_back({kTensorAxis, 1, 0});
        },
-       "call 1 inside the forward of block 1 'layer1': it begins after 0 operations and is awaited after 0"},
-      {"awaited before it begins", Defect::out_of_range, [&](Program& x) { first(x).awaited_at = -1.0; }, "awaited after -1"},
-      {"awaited after what is no number", Defect::out_of_range, [&](Program& x) { first(x).awaited_at = NAN; },
-       "awaited after nan"},
+       "call 1 inside the forward of block 1 'layer1': it begins after 0 operations and is waited for after 0"},
+      {"waited for before it begins", Defect::out_of_range, [&](Program& x) { first(x).waited_at = -1.0; }, "for after -1"},
+      {"waited for after a NaN", Defect::out_of_range, [&](Program& x) { first(x).waited_at = NAN; }, "waited for after nan"},
       {"a loss that declares others", Defect::bad_bytes, [](Program& x) { x.loss_calls.clear(); }, "(loss of micro-batch 0)"},
   };
   const Program good = split_program({.tp = 2});
@@ -215,7 +214,7 @@ Program two_forwards(const StepLayout& layout) {
   return program;
 }
 
-// No collective is out of order: only what blocks call is.
+// Collectives are in order; only calls of blocks are not.
 TEST(InnerCalls, peers_that_run_blocks_in_another_order_are_found) {
   const auto swap = [](List& x) { move(x, find(x, "forward0.1"), find(x, "forward0.0")); };
   struct {
@@ -229,17 +228,17 @@ TEST(InnerCalls, peers_that_run_blocks_in_another_order_are_found) {
       {"the last cp peer", {.cp = 2}, 1, true},
       {"a peer in both", {.cp = 2, .tp = 2}, 3, true},
       {"a peer of the second replica", {.tp = 2, .dp = 2}, 3, true},
-      {"a replica that meets nobody in a forward", {.dp = 2}, 1, false},
+      {"a replica alone in its forward", {.dp = 2}, 1, false},
   };
   for (const auto& c : cases) {
     SCOPED_TRACE(c.what);
     Program program = two_forwards(c.layout);
     verify(program);
     give_own_list(program, c.rank, [](List& x) { x = List(x); });
-    verify(program);  // equal lists are as good as one
+    verify(program);  // equal lists count as one
     give_own_list(program, c.rank, swap);
     if (c.found) {
-      expect_defect(program, Defect::order_mismatch, "both must run the same ones in the same order", c.rank);
+      expect_defect(program, Defect::order_mismatch, "both must run the same in the same order", c.rank);
     } else {
       verify(program);
     }

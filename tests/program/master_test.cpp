@@ -1,4 +1,4 @@
-// Naive data parallelism as a program: what each rank does, what it costs, and that every defect it can have is found.
+// Naive data parallelism as a program: the actions and costs of each rank, and detection of every defect.
 #include <gtest/gtest.h>
 
 #include "tests/program/toy.h"
@@ -20,7 +20,7 @@ Program master_of(int ranks, StepLayout layout = {}, const ModelCost& model = to
   return build_program(model, layout);
 }
 
-/// As group.h adds up: tree(lo, hi) = tree(lo, mid) + tree(mid, hi).
+/// The tree of group.h: tree(lo, hi) = tree(lo, mid) + tree(mid, hi).
 std::string group_sum(int lo, int hi) {
   if (hi - lo == 1) return std::to_string(lo);
   int half = 1;
@@ -69,7 +69,7 @@ TEST(Master, one_rank_is_its_own) {
   EXPECT_EQ(text(program.of(0)), text(build_program(toy_model(2), {.micro_batches = 3}).of(0)));
 }
 
-TEST(Master, what_it_sends_and_holds) {
+TEST(Master, its_traffic_and_memory) {
   const ModelCost model = toy_model(3);
   for (const int ranks : {2, 3, 4, 8}) {
     SCOPED_TRACE(ranks);
@@ -89,7 +89,7 @@ TEST(Master, what_it_sends_and_holds) {
     const StepCost master = step_cost(program.of(0));
     EXPECT_EQ(master.weight_wire_bytes, static_cast<int64_t>(tree_children(0, ranks).size()) * bytes);
     EXPECT_EQ(master.gradient_wire_bytes, 0);
-    // Of the whole batch the outputs and their gradients, of its own what its blocks keep.
+    // Outputs and their gradients of the whole batch, and kept activations of its own part.
     int64_t kept = input - output;
     for (const BlockCost& block : model.blocks) kept += block.saved_bytes + block.output_bytes;
     EXPECT_EQ(master.peak_activation_bytes, kept + ranks * 2 * output);
@@ -122,20 +122,20 @@ TEST(Master, every_defect_of_its_own_is_found) {
   expect_all_found(
       master_of(4),
       {
-          {"a batch not sent", Defect::missing_send, dropping("send_batch0.1>1"), "micro-batch 1 is never sent on"},
+          {"a batch not sent", Defect::missing_send, dropping("send_batch0.1>1"), "micro-batch 1 is never sent to its rank"},
           {"a batch before it is loaded", Defect::use_before_load, moving("send_batch0.1>1", "load1"), "not been loaded"},
           {"losses without the outputs", Defect::use_before_load, dropping("receive_activation1.2<2"), "has not been received"},
           {"no gradient sent", Defect::missing_send, dropping("send_gradient1.3>3"), "never sent back"},
           {"a gradient before its loss", Defect::backward_before_loss, moving("send_gradient1.3>3", "loss3"), "not been run"},
-          {"a loss left out", Defect::backward_before_loss, dropping("loss3"), "has not been run by then"},
+          {"a loss left out", Defect::backward_before_loss, dropping("loss3"), "has not been run yet"},
           {"weights not sent", Defect::transfer_mismatch, dropping("send_weights1>2"), "message 2 from rank 0 to rank 2", 0, 2},
           {"weights sent to the wrong rank", Defect::transfer_mismatch,
            changing("send_weights0>2", [](Instruction& x) { x.peer = 1; }), "", 0, 1},
           {"gradients not taken in", Defect::transfer_mismatch, dropping("receive_sum1<2"), "message 1 from rank 2 to rank 0",
            0, 0},
           {"taken in before its own are there", Defect::early_reduce, moving("receive_sum0<1", "backward0.0"),
-           "has not been run by then"},
-          {"taken in in another order", Defect::bad_order, moving("receive_sum0<2", "receive_sum0<1"), "a rank before it"},
+           "has not been run yet"},
+          {"summed in another order", Defect::bad_order, moving("receive_sum0<2", "receive_sum0<1"), "that of an earlier rank"},
           {"another block's batch", Defect::out_of_range,
            changing("send_batch0.1>1", [](Instruction& x) { x.first = 1, x.last = 2; }), "block 1 takes no micro-batch"},
           {"not updated", Defect::missing_update, dropping("update0-1"), "never updated"},
@@ -149,9 +149,9 @@ TEST(Master, every_defect_of_the_others_is_found) {
   expect_all_found(
       program,
       {
-          {"no weights", Defect::not_gathered, dropping("receive_weights1<0"), "have not been received by then", 2},
+          {"no weights", Defect::not_gathered, dropping("receive_weights1<0"), "have not been received yet", 2},
           {"weights handed on before they are there", Defect::not_gathered, moving("send_weights1>3", "receive_weights1<0"),
-           "have not been received by then", 2},
+           "have not been received yet", 2},
           {"weights taken twice", Defect::repeated, doubling("receive_weights1<0"), "received already", 1},
           {"weights after they are needed", Defect::not_gathered, moving("receive_weights1<0", "forward1.1"), "", 1},
           {"no batch", Defect::use_before_load, dropping("receive_batch0.1<0"), "", 1},
@@ -163,9 +163,9 @@ TEST(Master, every_defect_of_the_others_is_found) {
           {"sent before it is whole", Defect::early_reduce, moving("send_sum0>0", "backward0.1"), "", 1},
           {"sent before all is taken in", Defect::early_reduce, moving("send_sum1>0", "receive_sum1<3"), "from rank 3", 2},
           {"an update", Defect::misplaced_block, [](List& x) { x.push_back({.op = Op::update, .first = 0, .last = 2}); },
-           "the master's to do", 1},
+           "only the master may do it", 1},
           {"a load", Defect::misplaced_block, [](List& x) { x.insert(x.begin(), {.op = Op::load, .micro = 0}); },
-           "the master's to do", 1},
+           "only the master may do it", 1},
           {"another's micro-batch", Defect::misplaced_block,
            [](List& x) {
              Instruction again = x[find(x, "forward0.1")];
@@ -180,7 +180,7 @@ TEST(Master, every_defect_of_the_others_is_found) {
                    Waits::as_spoiled);
 }
 
-/// Ranks that send their sums to one another and not to the master.
+/// Ranks that send their sums to each other and not to the master.
 TEST(Master, sums_in_a_ring_are_found) {
   Program program = master_of(4);
   for (InstructionList& list : program.lists) {
@@ -206,7 +206,7 @@ TEST(Master, sums_in_a_ring_are_found) {
   expect_defect(program, Defect::deadlock, "rank 3 in receive of the summed gradients of block 1");
 }
 
-/// What its list sends and receives in place of it fits, so that only a look at all ranks tells.
+/// Its list sends and receives a matching replacement, so that only a comparison of all ranks detects it.
 TEST(Master, a_rank_without_a_block_is_found) {
   Program program = master_of(2);
   program.holders[1] = {0};
@@ -220,7 +220,7 @@ TEST(Master, a_rank_without_a_block_is_found) {
   expect_defect(program, Defect::misplaced_block, "rank 1: no rank of its pipeline runs block 1", 1);
 }
 
-TEST(Master, refuses_what_it_does_not_go_with) {
+TEST(Master, refuses_options_that_it_excludes) {
   const auto refusal = [](StepLayout layout) {
     try {
       master_of(2, std::move(layout));
@@ -229,9 +229,11 @@ TEST(Master, refuses_what_it_does_not_go_with) {
     }
     return std::string("none");
   };
-  EXPECT_EQ(refusal({.dp = 2}), "layout: with a master all ranks stand on the pipeline axis, and nothing is sharded");
+  EXPECT_EQ(refusal({.dp = 2}),
+            "layout: a layout with a master uses only the pipeline axis, without sharding; set the other axes to 1");
   EXPECT_EQ(refusal({.shard_level = ShardLevel::optimizer}), refusal({.dp = 2}));
-  EXPECT_EQ(refusal({.offload = {.optimizer = true}}), "layout: with a master nothing is offloaded");
+  EXPECT_EQ(refusal({.offload = {.optimizer = true}}),
+            "layout: a layout with a master cannot offload; set StepLayout::offload to none");
   EXPECT_EQ(refusal({.keep_order = true, .micro_batches = 6, .slots = 2}),
             "layout: 6 micro-batches do not divide over a master's 2 ranks with 2 slots each; use 8 micro-batches");
   Program program = master_of(2);

@@ -1,4 +1,4 @@
-// Pipelines of equal stages, and devices on which an operation takes a second.
+// Pipelines of equal stages, and devices with one second per operation.
 #pragma once
 
 #include <functional>
@@ -20,14 +20,14 @@
 
 namespace weft {
 
-/// What each block costs, whichever it is.
+/// Cost of every block.
 struct StageCost {
-  int blocks = 1;  ///< a stage
+  int blocks = 1;  ///< per stage
   double forward_flops = 1.0;
-  double input_flops = 1.0;   ///< of backward: the part for the block's input
-  double weight_flops = 1.0;  ///< and the rest
+  double input_flops = 1.0;   ///< of backward: the input part
+  double weight_flops = 1.0;  ///< of backward: the weight part
   int64_t numel = 0;
-  int64_t saved_bytes = 0;    ///< from a forward to its backward
+  int64_t saved_bytes = 0;    ///< kept from forward to backward
   int64_t message_bytes = 0;  ///< from block to block
 };
 
@@ -47,7 +47,7 @@ inline ModelCost equal_blocks(int count, const StageCost& cost) {
   return model;
 }
 
-/// As many blocks to each stage of the schedule; `mesh` tells what there is beside pp.
+/// Equal stages of the schedule; `mesh` has the axes besides pp.
 inline Program pipeline_program(const Schedule& schedule, const StageCost& cost = {}, const MeshSizes& mesh = {},
                                 StepLayout layout = {}) {
   layout.pp = schedule.num_ranks();
@@ -59,7 +59,7 @@ inline Program pipeline_program(const Schedule& schedule, const StageCost& cost 
   return build_program(equal_blocks(schedule.num_stages() * cost.blocks, cost), layout);
 }
 
-/// Every schedule that a shape alone makes, with two chunks where it may have several.
+/// Every schedule made from a shape alone, with two chunks if variable.
 inline std::vector<Schedule> all_schedules(int ranks, int micro_batches) {
   std::vector<Schedule> all;
   for (const ScheduleKind& kind : schedule_kinds()) {
@@ -69,7 +69,7 @@ inline std::vector<Schedule> all_schedules(int ranks, int micro_batches) {
   return all;
 }
 
-/// An operation takes a second, all else nothing; each rank is on a host of its own.
+/// One second per operation, everything else free; each rank is on its own host.
 inline Hardware slow_device(const Link& link = {}) {
   return {.name = "slow", .flops = 1.0, .narrow_flops = 1.0, .intra_host = link, .inter_host = link};
 }

@@ -11,7 +11,7 @@ namespace weft {
 namespace {
 
 constexpr unsigned kPrograms = test::cases(200);
-constexpr int kDamages = 12;  // of each kind, per program, one at a time
+constexpr int kDamages = 12;  // of each kind, per program, one by one
 
 TEST(Property, random_layouts_verify) {
   for (const unsigned seed : test::seeds(kPrograms)) {
@@ -38,7 +38,7 @@ TEST(Property, random_layouts_verify) {
 
 using Names = std::set<Defect>;
 
-// What an instruction that is not there, or there too often, may be called.
+// Possible defects of a missing or repeated instruction.
 Names names_of(Op op) {
   using enum Defect;
   switch (op) {
@@ -85,7 +85,7 @@ Names names_of(Op op) {
   return {};
 }
 
-// What crosses to and from a master beside activations: weights and sums.
+// Transfers to and from a master besides activations: weights and sums.
 Names names_with_master(Op op) {
   using enum Defect;
   if (op == Op::send)
@@ -95,7 +95,7 @@ Names names_with_master(Op op) {
   return {};
 }
 
-// An instruction for one block, rank or micro-batch is missing there and too often elsewhere, where it may not even be.
+// An instruction for one block, rank or micro-batch is missing there and extra elsewhere, possibly in a wrong place.
 Names names_of_misaddressed(Op op) {
   using enum Defect;
   Names names = names_of(op);

@@ -24,13 +24,13 @@ inline ModelCost random_model(test::Random& random, int num_blocks) {
     block.numel = random.one_in(4) ? 0 : 64 * (1 + random.below(40));
     if (random.one_in(6)) block.splits = false;
   }
-  model.blocks[random.below(num_blocks)].numel = 640;  // of a model without parameters nothing would be missed
+  model.blocks[random.below(num_blocks)].numel = 640;  // a model without parameters would hide defects
   const int ties = num_blocks > 1 && random.one_in(3) ? 1 + random.below(2) : 0;
-  for (int i = 0; i < ties; ++i) {  // at the ends or anywhere
+  for (int i = 0; i < ties; ++i) {  // at the ends or elsewhere
     const int reader = random.one_in(2) ? num_blocks - 1 : 1 + random.below(num_blocks - 1);
     const int used = random.below(reader);
     std::vector<int>& uses = model.blocks[reader].uses;
-    const bool chained = !model.blocks[used].uses.empty();  // tied weights are those of a block that has its own
+    const bool chained = !model.blocks[used].uses.empty();  // tied weights belong to a block that has its own
     if (!chained && std::count(uses.begin(), uses.end(), used) == 0) uses.push_back(used);
   }
   return model;
@@ -45,7 +45,7 @@ inline std::vector<int> random_cut(test::Random& random, int blocks, int stages)
   return inner;
 }
 
-// The same, but for what a master does without.
+// The same, without features that a master excludes.
 inline StepLayout with_master(StepLayout layout, int pp, test::Random& random) {
   layout.pp = pp;
   layout.master = true;
@@ -64,7 +64,7 @@ inline RandomLayout random_layout(test::Random& random) {
   const int unit = schedule.multiple_of_ranks ? std::lcm(slots, pp) : slots;
   int micro_batches = unit * (1 + random.below(3));
   while (micro_batches < pp) micro_batches += unit;
-  const bool has_pipeline = pp > 1 || random.one_in(2);  // without one: a micro-batch at a time
+  const bool has_pipeline = pp > 1 || random.one_in(2);  // otherwise one micro-batch at a time
   const int stages = has_pipeline ? pp * schedule.chunks : 1;
   const int num_blocks = stages + random.below(6);
   const auto level = static_cast<ShardLevel>(random.below(4));
@@ -102,7 +102,7 @@ inline RandomLayout random_layout(test::Random& random) {
   return result;
 }
 
-/// Without what it refuses with good reason: a limit that some block is above, ties of stages with slots or the noise scale.
+/// Removes options that are rightly refused: a limit below some block's need, ties of stages with slots or the noise scale.
 inline Program build_random(RandomLayout x) {
   const auto try_again = [&](const auto& without) {
     try {

@@ -13,7 +13,7 @@ namespace {
 
 using List = std::vector<int>;
 
-// One empty list a pipeline rank.
+// One empty list per pipeline rank.
 Program on_mesh(const MeshSizes& mesh) {
   Program program = toy_program(toy_model(mesh.pp));
   program.mesh = mesh;
@@ -33,7 +33,7 @@ TEST(Ranks, places_are_numbered_with_pp_outermost) {
 }
 
 TEST(Ranks, members_of_every_axis) {
-  Program program = on_mesh({.pp = 2, .dp = 2, .shard = 4, .tp = 2});  // 32 ranks, tp neighbours, 16 a pipeline rank
+  Program program = on_mesh({.pp = 2, .dp = 2, .shard = 4, .tp = 2});  // 32 ranks, tp neighbours, 16 per pipeline rank
   program.inner_shards = 2;
   program.holders = {{0, 1}, {1}};
   const Ranks ranks(program);
@@ -87,7 +87,7 @@ TEST(ColumnClasses, a_column_is_known_by_whom_it_meets) {
   program.lists.resize(2);
   program.list_of_rank[4] = 1;  // dp 1, shard 1
   const ColumnClasses classes = column_classes(program, Ranks(program));
-  // Those that meet the odd one over the shards, over the replicas, and over neither.
+  // Columns that meet the odd one over the shards, over the replicas, and over neither.
   EXPECT_EQ(classes.of_column, List({0, 1, 0, 2, 3, 2, 0, 1, 0}));
   EXPECT_EQ(classes.first, List({0, 1, 3, 4}));
   EXPECT_EQ(classes.size, List({4, 2, 2, 1}));

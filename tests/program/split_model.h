@@ -1,12 +1,12 @@
-// A toy model whose blocks call others while they run, as those do whose layers or sequences are divided over ranks.
+// A toy model whose blocks call other ranks while they run, as with layers or sequences divided over ranks.
 #pragma once
 
 #include "tests/program/toy.h"
 
 namespace weft {
 
-/// Every block: 10 bytes along tp in 2 rounds and 3 along cp in 1 forward, twice that backward, of which backward_weight sends
-/// 5 along tp. The loss: 1 along tp. Axes of one rank are left out.
+/// Every block: 10 bytes along tp in 2 rounds and 3 along cp in 1 in forward, twice that in backward, of which backward_weight
+/// sends 5 along tp. The loss: 1 along tp. Axes of one rank are left out.
 inline ModelCost split_model(ModelCost model, int cp, int tp) {
   const auto calls = [&](std::vector<InnerCall> all) {
     std::erase_if(all, [&](const InnerCall& call) { return call.axes == kTensorAxis ? tp == 1 : cp == 1; });

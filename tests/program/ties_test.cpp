@@ -46,7 +46,7 @@ TEST(Ties, sums_of_a_rank_are_as_many_as_uses_it_runs) {
       {"nothing tied", toy_model(6), {.keep_order = true, .micro_batches = 2}, {}},
       {"one rank", tied_model(6), {.keep_order = true, .micro_batches = 2}, {2, 1, 1, 1, 1, 1}},
       {"three uses", three_uses(), {.keep_order = true, .micro_batches = 2}, {3, 1, 1, 1, 1, 1}},
-      {"a use a stage", tied_model(6), stages("1f1b", {.keep_order = true}), {1, 1, 1, 1, 1, 1}},
+      {"one use per stage", tied_model(6), stages("1f1b", {.keep_order = true}), {1, 1, 1, 1, 1, 1}},
       {"two uses on one of the stages", three_uses(), stages("1f1b", {.keep_order = true}), {2, 1, 1, 1, 1, 1}},
       {"both stages of one rank", tied_model(6), stages("zb-v", {.keep_order = true}), {2, 1, 1, 1, 1, 1}},
   };
@@ -57,7 +57,7 @@ TEST(Ties, sums_of_a_rank_are_as_many_as_uses_it_runs) {
   }
 }
 
-// Of a use more: once the tied block's gradients, and what is sent of them.
+// Cost of one more use: the tied block's gradients once more, and their traffic.
 TEST(Ties, a_use_costs_the_blocks_gradients_once_more) {
   constexpr int64_t kTied = 256 * 4;
   for (const ShardLevel level : {ShardLevel::none, ShardLevel::optimizer, ShardLevel::gradients, ShardLevel::parameters}) {
@@ -71,7 +71,7 @@ TEST(Ties, a_use_costs_the_blocks_gradients_once_more) {
     const auto held = [](const Program& program) { return estimate_memory(program, 0, {}).of(MemoryCategory::gradients); };
     const int64_t more = held(apart) - held(together);
     EXPECT_GE(more, level >= ShardLevel::gradients ? kTied / 2 : kTied) << name(level);
-    EXPECT_LE(more, kTied + kTied / 2) << name(level) << ": the sum, and the part of it that the rank owns";
+    EXPECT_LE(more, kTied + kTied / 2) << name(level) << ": the sum, and the rank's own part";
   }
 }
 

@@ -1,4 +1,4 @@
-// A model of round numbers, different for every block, and ways to read a list.
+// A model of round numbers, different for every block, and helpers to read a list.
 #pragma once
 
 #include <fmt/format.h>
@@ -26,14 +26,14 @@ inline ModelCost toy_model(int num_blocks, int64_t numel = 256) {
   return model;
 }
 
-/// The last block reads the weights of the first one too.
+/// A model whose last block also reads the weights of the first.
 inline ModelCost tied_model(int num_blocks, int64_t numel = 256) {
   ModelCost model = toy_model(num_blocks, numel);
   model.blocks.back().uses = {0};
   return model;
 }
 
-/// What passes read of a program whose lists are not there yet; `choices` says the rest.
+/// Program as passes read it, without lists; `choices` sets the rest.
 inline Program toy_program(const ModelCost& model, Program choices = {}) {
   for (const BlockCost& block : model.blocks) {
     choices.block_names.push_back(block.name);
@@ -49,7 +49,7 @@ inline std::vector<int> all_blocks(const Program& program) {
   return blocks;
 }
 
-/// The whole model on one rank, one micro-batch after another: what the passes begin with where there is no pipeline.
+/// The whole model on one rank, one micro-batch after another: the input of passes without a pipeline.
 inline InstructionList one_stage(const ModelCost& model, int micro_batches = 1) {
   return stage_lists(model, naive_schedule({.ranks = 1, .micro_batches = micro_batches}),
                      {{0, static_cast<int>(model.blocks.size())}})[0];
@@ -58,8 +58,8 @@ inline InstructionList one_stage(const ModelCost& model, int micro_batches = 1) 
 inline std::string short_name(Payload what) { return what == Payload::optimizer ? "optimizer" : std::string(name(what)); }
 
 /// "load0 gather0 forward0.0 release0 loss0 backward0.0 reduce_scatter0.0 reduce0-1 combine0-1s0 reduce_loss norm0-1
-/// reload_weights0 update0-1": blocks, then micro or slot. The axis is told where a rank may have the choice: reduce0-0@dp;
-/// what crosses to or from pipeline rank 1 as "send_activation0.0>1 receive_gradient0.0<1 send_sum0>1".
+/// reload_weights0 update0-1": blocks, then micro or slot. The axis is shown if a rank may have the choice: reduce0-0@dp;
+/// transfers to or from pipeline rank 1 as "send_activation0.0>1 receive_gradient0.0<1 send_sum0>1".
 inline std::string text(const Instruction& x) {
   std::string result(name(x.op));
   switch (x.op) {
@@ -116,7 +116,7 @@ inline int find(const InstructionList& list, Op op, int nth = 0) {
   return -1;
 }
 
-/// Index of the instruction that text() calls so, or -1; the nth of several.
+/// Index of the nth instruction with this text(), or -1.
 inline int find(const InstructionList& list, const std::string& called, int nth = 0) {
   for (int i = 0; i < static_cast<int>(list.size()); ++i) {
     if (text(list[i]) == called && nth-- == 0) return i;

@@ -1,4 +1,4 @@
-// Published throughput of GPipe against task_times(): how, and why only its order, bench/published/gpipe.h says.
+// Published throughput of GPipe vs task_times(), as modelled in bench/published/gpipe.h, which says why only order counts.
 #include "bench/published/gpipe.h"
 
 #include <gtest/gtest.h>
@@ -24,8 +24,8 @@ TEST(Gpipe, throughput_of_the_transformer_has_the_published_order) {
   EXPECT_GE(rank_correlation(published, predicted), 0.95);
 }
 
-// Runs that differ in the ranks only, or in the micro-batches only, are in the published order, all of them.
-TEST(Gpipe, more_ranks_and_more_micro_batches_gain_where_they_did) {
+// Runs that differ only in ranks, or only in micro-batches, are all in the published order.
+TEST(Gpipe, more_ranks_and_micro_batches_gain_as_published) {
   const std::vector<GpipeRow> rows = rows_of("Transformer-48");
   int pairs = 0;
   for (const GpipeRow& a : rows) {

@@ -1,5 +1,5 @@
-// Published runs of zero-bubble pipelines against simulate() and the automatic schedule: how, bench/published/zero_bubble.h
-// says.
+// Published runs of zero-bubble pipelines vs simulate() and the automatic schedule, as modelled in
+// bench/published/zero_bubble.h.
 #include "bench/published/zero_bubble.h"
 
 #include <gtest/gtest.h>
@@ -15,19 +15,19 @@ struct Published {
   ZeroBubbleScores scores = score(rows, predictions);
 };
 
-// The searches take seconds: once for all tests.
+// The searches take seconds, so they run once for all tests.
 const Published& published() {
   static const Published kPublished;
   return kPublished;
 }
 
-TEST(ZeroBubble, bubbles_of_schedules_by_hand_come_out) {
+TEST(ZeroBubble, bubbles_of_handcrafted_schedules_match) {
   EXPECT_EQ(published().scores.by_hand.of, 24) << "two models, three numbers of micro-batches, four schedules";
   EXPECT_EQ(published().scores.by_hand.within, 24);
 }
 
-// All but 1F1B-I's agree to the last digit that is published.
-TEST(ZeroBubble, most_bubbles_come_out_to_the_last_digit) {
+// All except 1F1B-I's agree to the last published digit.
+TEST(ZeroBubble, most_bubbles_match_to_the_last_digit) {
   const Published& all = published();
   for (size_t i = 0; i < all.rows.size(); ++i) {
     const ZeroBubbleRow& row = all.rows[i];
@@ -42,14 +42,12 @@ TEST(ZeroBubble, automatic_schedules_are_as_good_as_the_authors) {
   EXPECT_EQ(published().scores.automatic.within, 12);
 }
 
-TEST(ZeroBubble, step_times_come_out) {
+TEST(ZeroBubble, step_times_match) {
   EXPECT_EQ(published().scores.steps.of, 50);
   EXPECT_GE(published().scores.steps.share(), 0.95);
 }
 
-TEST(ZeroBubble, a_table_that_is_not_there_is_named) {
-  EXPECT_THROW(zero_bubble_rows(WEFT_SHARED "/published/none.csv"), InputError);
-}
+TEST(ZeroBubble, a_missing_table_is_an_error) { EXPECT_THROW(zero_bubble_rows(WEFT_SHARED "/published/none.csv"), InputError); }
 
 }  // namespace
 }  // namespace weft::published

@@ -1,5 +1,5 @@
-// ZeRO's published memory of model states (Rajbhandari et al. 2020, arXiv:1910.02054, Table 1: fp16 with Adam) against what
-// weft memory adds up. Reads ../shared/published/zero_memory.csv; the build leaves these tests out where that is missing.
+// ZeRO's published memory of model states (Rajbhandari et al. 2020, arXiv:1910.02054, Table 1: fp16 with Adam) vs weft memory's
+// sums. Reads ../shared/published/zero_memory.csv; the build skips these tests if it is missing.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -37,7 +37,7 @@ std::vector<Row> rows_of_table_one() {
   return rows;
 }
 
-TEST(ZeroMemory, TableOneComesOut) {
+TEST(ZeroMemory, MatchesTableOne) {
   const std::vector<Row> rows = rows_of_table_one();
   ASSERT_EQ(rows.size(), 54U) << "three sizes, six numbers of ranks, three stages";
   constexpr int kBlocks = 100;

@@ -1,4 +1,4 @@
-// Hardware files: what is read, and the one line that every kind of bad input gets.
+// Hardware files: parsing, and the one-line error for every kind of bad input.
 #include "weft/recipe/toml/hardware_file.h"
 
 #include <gtest/gtest.h>
@@ -58,7 +58,7 @@ TEST(HardwareFile, links_that_are_left_out_are_not_known) {
     EXPECT_EQ(hardware.inter_host.bytes_per_s, kFree);
   }
   EXPECT_EQ(error_of(std::string(kAlone) + "offload = { latency_s = 1 }"),
-            "h.toml: offload.bytes_per_s is missing (one way, of a rank; inf: free): a number of at least 1, or inf");
+            "h.toml: offload.bytes_per_s is missing (one way, per rank; inf: free): a number of at least 1, or inf");
 }
 
 constexpr const char* kFull = R"(
@@ -146,7 +146,7 @@ TEST(HardwareFile, errors_tell_where_and_what) {
   EXPECT_EQ(error_of(with("offload = { bytes_per_s = 0 }")),
             "h.toml:6:27: offload.bytes_per_s must be a number of at least 1, or inf, found 0");
   EXPECT_EQ(error_of(with("offload = 3")), "h.toml:6:1: offload must be a table (offload = { ... } or [offload]), found 3");
-  EXPECT_EQ(error_of("device = { flops = 1 }"), "h.toml: hardware.name is missing (what it is): a string");
+  EXPECT_EQ(error_of("device = { flops = 1 }"), "h.toml: hardware.name is missing (a description): a string");
   EXPECT_EQ(error_of("hardware = { name = 'x', ranks_per_host = 2.5 }"),
             "h.toml:1:43: hardware.ranks_per_host must be an integer of at least 1 and at most 1000000, found 2.5");
 }
@@ -167,14 +167,14 @@ TEST(HardwareFile, sizes_and_rates_have_limits) {
 
 TEST(HardwareFile, errors_in_blocks_too) {
   EXPECT_EQ(error_of(with("[[block]]\nforward_s = 1")),
-            "h.toml:6:1: block.name is missing (of a block; a * at the end stands for any rest): a string");
+            "h.toml:6:1: block.name is missing (name of a block; a trailing * matches any rest): a string");
   EXPECT_EQ(error_of(with("[[block]]\nname = 'h.0'\nforwards = 1")),
             "h.toml:8:1: unknown key 'block.forwards'; did you mean 'block.forward_s'?");
   EXPECT_EQ(error_of(with("[[block]]\nname = 'h.0'\nforward_s = -1")),
             "h.toml:8:13: block.forward_s must be a number of at least 0, found -1");
   EXPECT_EQ(error_of(with("[[blocks]]\nname = 'h.0'")), "h.toml:6:3: unknown key 'blocks'; did you mean 'block'?");
   EXPECT_EQ(error_of(with("block = { name = 'h.0' }")),
-            "h.toml:6:1: block comes any number of times: write [[block]] above each, found a table ({ name = 'h.0' })");
+            "h.toml:6:1: block is a list: write [[block]] above each, found a table ({ name = 'h.0' })");
 }
 
 TEST(HardwareFile, a_file_that_is_not_there) {

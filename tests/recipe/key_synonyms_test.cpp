@@ -1,4 +1,4 @@
-// What other systems call a key leads to weft's.
+// Other systems' key names lead to weft's.
 #include "weft/recipe/toml/key_synonyms.h"
 
 #include <gtest/gtest.h>
@@ -40,11 +40,11 @@ TEST(KeySynonyms, EachLeadsToAKeyAndIsNoneItself) {
   }
 }
 
-TEST(KeySynonyms, AreToldWithWhatTheKeyMeans) {
+TEST(KeySynonyms, AreReportedWithTheMeaningOfTheKey) {
   EXPECT_EQ(error_of("[optimizer]\nlearning_rate = 1e-3"),
             "r:2:1: unknown key 'optimizer.learning_rate'; weft's is 'optimizer.lr': learning rate at its peak");
   EXPECT_EQ(error_of("[run]\nbatch-size = 8"),
-            "r:2:1: unknown key 'run.batch-size'; weft's is 'batch.global': samples a step, over all ranks");
+            "r:2:1: unknown key 'run.batch-size'; weft's is 'batch.global': samples per step, over all ranks");
   EXPECT_EQ(error_of("[training]\nmax_steps = 8"), "r:1:2: unknown key 'training'; weft's is 'run'");
   EXPECT_EQ(error_of("[optimizer]\nparam_groups = 8"),
             "r:2:1: unknown key 'optimizer.param_groups'; weft's is 'optimizer.groups'");
@@ -56,7 +56,7 @@ TEST(KeySynonyms, AreToldWithWhatTheKeyMeans) {
   EXPECT_EQ(
       error_of("", {"early_stopping=1"}).find("--set early_stopping=1: unknown key 'early_stopping'; weft's is 'run.target'"),
       0U);
-  EXPECT_EQ(error_of("", {"run.log_every=1"}).find("--set run.log_every=1: unknown key 'run.log_every'; there are run.steps, "),
+  EXPECT_EQ(error_of("", {"run.log_every=1"}).find("--set run.log_every=1: unknown key 'run.log_every'; keys are run.steps, "),
             0U);
   EXPECT_EQ(error_of("", {"seq_len=64"}).find("--set seq_len=64: unknown key 'seq_len'; weft's is 'model.context': "), 0U);
 }

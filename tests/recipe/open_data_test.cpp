@@ -44,9 +44,9 @@ TEST_F(ImageFolders, HaveTheSameClassesInBothParts) {
   EXPECT_EQ(good.evaluation->get({1}, 0).target[0].item<int64_t>(), 1);
   add("train/cow");
   EXPECT_NE(test::refusal([&] { open(2); }).find("has 3 classes, but model.classes is 2"), std::string::npos);
-  EXPECT_NE(test::refusal([&] { open(3); }).find("none where that has 'cow'"), std::string::npos);
+  EXPECT_NE(test::refusal([&] { open(3); }).find("none instead of 'cow'"), std::string::npos);
   add("val/cat");
-  EXPECT_NE(test::refusal([&] { open(3); }).find("'cat' where that has 'cow'"), std::string::npos);
+  EXPECT_NE(test::refusal([&] { open(3); }).find("'cat' instead of 'cow'"), std::string::npos);
 }
 
 TEST_F(ImageFolders, PartsOfAMixtureHaveTheSameClasses) {
@@ -61,7 +61,7 @@ TEST_F(ImageFolders, PartsOfAMixtureHaveTheSameClasses) {
         "r.toml", {"data.mix.1.path=" + folder_.file("a"), "data.mix.2.path=" + folder_.file(second)}));
   };
   EXPECT_EQ(open_mix("a").training->size(), 4);
-  EXPECT_NE(test::refusal([&] { open_mix("b"); }).find("its classes are not those of"), std::string::npos);
+  EXPECT_NE(test::refusal([&] { open_mix("b"); }).find("its classes differ from"), std::string::npos);
 }
 
 TEST_F(ImageFolders, FurtherSetsAreFoldersOfTheSameClasses) {
@@ -74,14 +74,13 @@ TEST_F(ImageFolders, FurtherSetsAreFoldersOfTheSameClasses) {
   ASSERT_EQ(data.others.size(), 1u);
   EXPECT_EQ(data.others[0].name, "night");
   EXPECT_EQ(data.others[0].data->size(), 3);
-  EXPECT_NE(test::refusal([&] { open(2, set("dusk")); }).find("dusk: its classes are not those of"), std::string::npos);
+  EXPECT_NE(test::refusal([&] { open(2, set("dusk")); }).find("dusk: its classes differ from"), std::string::npos);
 }
 
 TEST_F(ImageFolders, NeedAPartOfEachKind) {
   add("train/ant");
-  EXPECT_NE(
-      test::refusal([&] { open(2); }).find("no folder 'val' or 'validation' or 'test' or 'evaluation' in it, for evaluation"),
-      std::string::npos);
+  EXPECT_NE(test::refusal([&] { open(2); }).find("no folder 'val' or 'validation' or 'test' or 'evaluation' for evaluation"),
+            std::string::npos);
 }
 
 class WebDatasets : public ::testing::Test {
@@ -133,13 +132,13 @@ TEST_F(WebDatasets, ThatAreNotThereAreNamed) {
   const std::string root = folder_.path().string();
   const std::vector<std::tuple<std::string, std::string, std::string>> rows = {
       {root, "", "no folder 'val'"},
-      {root + "/train/a.tar", "", "name those for evaluation with data.evaluation_path"},
+      {root + "/train/a.tar", "", "name the evaluation shards with data.evaluation_path"},
       {root + "/train/x*.tar", root + "/train", "/train/x*.tar: no files (.tar) there"},
       {root + "/train/{a,b}.tar", root + "/train", root + "/train/b.tar: cannot open it: No such file"},
-      {root + "/*/a.tar", root + "/train", "'*' and '?' may stand in its last part alone"},
+      {root + "/*/a.tar", root + "/train", "'*' and '?' are allowed only in its last part"},
       {root + "/packed.tar", root + "/train",
-       "packed.tar: no whole, uncompressed tar file: it is compressed with gzip; unpack it"},
-      {root + "/page.tar", root + "/train", "page.tar: no whole, uncompressed tar file: it is an HTML page"}};
+       "packed.tar: not a whole, uncompressed tar file: it is compressed with gzip; unpack it"},
+      {root + "/page.tar", root + "/train", "page.tar: not a whole, uncompressed tar file: it is an HTML page"}};
   folder_.write("packed.tar", std::string("\x1f\x8b\x08\0", 4) + std::string(2000, 'x'));
   folder_.write("page.tar", "<html><body>Not found</body></html>" + std::string(2000, ' '));
   for (const auto& [path, evaluation, says] : rows) {
@@ -148,7 +147,7 @@ TEST_F(WebDatasets, ThatAreNotThereAreNamed) {
   }
 }
 
-/// What a bucket's files are read by, over a folder.
+/// The reader for a bucket's files, over a folder.
 TEST_F(WebDatasets, AreReadFromStoragesByAnyNumberOfThreads) {
   add("a.tar", {11, 12});
   add("b.tar", {13});
@@ -175,8 +174,8 @@ TEST_F(WebDatasets, AreReadFromStoragesByAnyNumberOfThreads) {
   EXPECT_EQ(open_web_dataset(shards, {.classes = 10})->size(), 3);
 }
 
-/// What lies beside the files of a folder is told, hidden files too, and suffixes have no case.
-TEST_F(WebDatasets, FoldersTellWhatTheyHoldBesides) {
+/// Other files in a folder are reported, hidden ones too, and suffixes ignore case.
+TEST_F(WebDatasets, FoldersReportTheirOtherFiles) {
   add("train/a.tar", {11, 12});
   add("train/B.TAR", {13});
   add("val/c.tar", {14});
@@ -196,7 +195,8 @@ TEST_F(WebDatasets, FoldersTellWhatTheyHoldBesides) {
   add("both/x-train-0000.tar", {11});
   add("both/x-validation-0000.tar", {12});
   const std::string text = test::refusal([&] { open(root + "/both", root + "/val"); });
-  EXPECT_NE(text.find("it holds 'x-train-0000.tar' and 'x-validation-0000.tar'"), std::string::npos) << text;
+  EXPECT_NE(text.find("it holds 'x-train-0000.tar' for training and 'x-validation-0000.tar' for evaluation"), std::string::npos)
+      << text;
   EXPECT_NE(text.find("set data.path = \"" + root + "/both/x-train-*.tar\" and data.evaluation_path = \"" + root +
                       "/both/x-validation-*.tar\""),
             std::string::npos)
@@ -223,7 +223,7 @@ TEST(JsonLinesData, IsOneStreamInTwoParts) {
   EXPECT_EQ(data.evaluation->get({0}, 0).inputs[0][0][0].item<int64_t>(), 'a' + 90 % 26) << "the last tenth";
   EXPECT_TRUE(data.training->is_ordered());
   EXPECT_EQ(data.training->left_out(), DataNotes{file + ", row 1: it has no 'body'"});
-  EXPECT_NE(test::refusal([&] { open({"data.skip_bad=false"}); }).find(", row 1: it has no 'body'; mend it, check data.column"),
+  EXPECT_NE(test::refusal([&] { open({"data.skip_bad=false"}); }).find(", row 1: it has no 'body'; fix it, check data.column"),
             std::string::npos);
 }
 

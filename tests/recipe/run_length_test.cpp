@@ -74,11 +74,11 @@ TEST(RunLength, IsDueAfterTheFirstStepThatReachesAMultiple) {
 TEST(RunLength, AnyAmountIsASampleOrMore) {
   EXPECT_EQ((RunLength{1e-12, Unit::epochs}.steps({60000, 128})), 1.0);
   EXPECT_EQ((RunLength{1, Unit::tokens}.steps({60000, 128, {}, 1000000})), 1.0);
-  const int64_t many = 30'000'000'000;  // a third of it in doubles is off by more than 1e-6
+  const int64_t many = 30'000'000'000;  // a third, in doubles, is off by more than 1e-6
   EXPECT_EQ((RunLength{1.1, Unit::epochs}.steps({many, 1})), 33e9);
 }
 
-/// As the whole run goes: the last of n epochs is due with its last step.
+/// Like the whole run: the last of n epochs is due with its last step.
 TEST(RunLength, EpochsOfARunAreAllDueWithinIt) {
   for (int64_t size = 1; size <= 40; ++size) {
     for (int64_t batch = 1; batch <= size; ++batch) {

@@ -1,4 +1,4 @@
-// RunTarget: what a text says, when it is reached, and the one line for what is no target.
+// RunTarget: parsing, when it is reached, and the one-line error for invalid text.
 #include "weft/recipe/run_target.h"
 
 #include <gtest/gtest.h>
@@ -45,29 +45,29 @@ TEST(RunTarget, IsReachedAtItsValueAndByNumbersAlone) {
   EXPECT_FALSE(loss.is_reached(std::nan(""), 1.0));
 }
 
-TEST(RunTarget, WhatIsNoneSaysWhy) {
+TEST(RunTarget, InvalidTextSaysWhy) {
   const struct {
     const char *text, *why;
   } cases[] = {
-      {"0.9", "it compares nothing"},
-      {"accuracy >", "it compares nothing"},
+      {"0.9", "it has no comparison"},
+      {"accuracy >", "it has no comparison"},
       {"perplexity <= 9", "it must begin with accuracy or loss"},
       {" >= 9", "it must begin with accuracy or loss"},
-      {"accuracy <= 0.9", "an accuracy is to be >= a number"},
-      {"accuracy > 0.9", "an accuracy is to be >= a number"},
-      {"loss >= 2", "a loss is to be <= a number"},
-      {"loss == 2", "a loss is to be <= a number"},
-      {"loss <= much", "what it compares with is no number"},
-      {"loss <= ", "what it compares with is no number"},
-      {"loss <= inf", "what it compares with is no number"},
-      {"loss <= nan", "what it compares with is no number"},
-      {"accuracy >= 90", "an accuracy is a share, above 0 and at most 1"},
-      {"accuracy >= 90 %", "what it compares with is no number"},
-      {"accuracy >= 0", "an accuracy is a share, above 0 and at most 1"},
+      {"accuracy <= 0.9", "an accuracy needs >= and a number"},
+      {"accuracy > 0.9", "an accuracy needs >= and a number"},
+      {"loss >= 2", "a loss needs <= and a number"},
+      {"loss == 2", "a loss needs <= and a number"},
+      {"loss <= much", "the right-hand side is not a number"},
+      {"loss <= ", "the right-hand side is not a number"},
+      {"loss <= inf", "the right-hand side is not a number"},
+      {"loss <= nan", "the right-hand side is not a number"},
+      {"accuracy >= 90", "an accuracy must be above 0 and at most 1"},
+      {"accuracy >= 90 %", "the right-hand side is not a number"},
+      {"accuracy >= 0", "an accuracy must be above 0 and at most 1"},
   };
   for (const auto& [text, why] : cases) {
     const std::string error = error_of(text);
-    EXPECT_NE(error.find("\" is no target: " + std::string(why) + "; write one as \"accuracy >= 0.9\""), std::string::npos)
+    EXPECT_NE(error.find("\" is not a target: " + std::string(why) + "; write one as \"accuracy >= 0.9\""), std::string::npos)
         << text << ": " << error;
   }
 }

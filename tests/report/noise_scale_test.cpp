@@ -1,4 +1,4 @@
-// NoiseScale by itself: numbers worked out by hand, and an estimate of random norms that comes to what they were drawn from.
+// NoiseScale alone: numbers worked out by hand, and an estimate from random norms that matches their distribution.
 #include "weft/report/noise_scale.h"
 
 #include <gtest/gtest.h>
@@ -18,7 +18,7 @@ TEST(NoiseScale, SolvesForBothUnknowns) {
   EXPECT_NEAR(one.trace, 12.0, 1e-12);
   EXPECT_NEAR(*one.batch, 6.0, 1e-12);
   EXPECT_FALSE(one.spread) << "of one step";
-  noise.add(2.0 + 12.0 / 2, 2, 2.0 + 12.0 / 64, 64);  // batches of other sizes, which tell the same
+  noise.add(2.0 + 12.0 / 2, 2, 2.0 + 12.0 / 64, 64);  // other batch sizes give the same estimate
   EXPECT_NEAR(*noise.estimate()->batch, 6.0, 1e-12);
   EXPECT_NEAR(*noise.estimate()->spread, 0.0, 1e-6);
   EXPECT_EQ(noise.estimate()->steps, 2);
@@ -36,19 +36,19 @@ TEST(NoiseScale, AveragesBothBeforeTheRatioAndLaterStepsWeighMore) {
   EXPECT_NEAR(*noise.estimate()->batch, 15.0, 1e-6) << "the first steps are forgotten";
 }
 
-TEST(NoiseScale, TellsNothingWhereTheGradientIsBelowItsNoise) {
+TEST(NoiseScale, GivesNoRatioIfTheGradientIsBelowItsNoise) {
   NoiseScale noise;
   noise.add(8.0, 1, 1.0, 4);  // less than a quarter: |G|^2 comes out negative
   EXPECT_LT(noise.estimate()->gradient, 0.0);
   EXPECT_FALSE(noise.estimate()->batch);
 }
 
-/// Of many runs the estimates differ as each of them says that they do.
+/// Over many runs the estimates vary as much as each one's spread predicts.
 TEST(NoiseScale, ItsSpreadIsThatOfManyRuns) {
   constexpr int kRuns = 200, kSteps = 400;
   std::mt19937 random(5);
   std::normal_distribution<double> normal;
-  double sum = 0.0, squares = 0.0, told = 0.0;
+  double sum = 0.0, squares = 0.0, reported = 0.0;
   for (int run = 0; run < kRuns; ++run) {
     NoiseScale noise;
     for (int step = 0; step < kSteps; ++step) {
@@ -57,10 +57,10 @@ TEST(NoiseScale, ItsSpreadIsThatOfManyRuns) {
     const NoiseEstimate estimate = *noise.estimate();
     sum += *estimate.batch;
     squares += *estimate.batch * *estimate.batch;
-    told += *estimate.spread;
+    reported += *estimate.spread;
   }
   const double mean = sum / kRuns, spread = std::sqrt(squares / kRuns - mean * mean);
-  EXPECT_NEAR(told / kRuns, spread, 0.2 * spread);
+  EXPECT_NEAR(reported / kRuns, spread, 0.2 * spread);
 }
 
 }  // namespace

@@ -48,7 +48,7 @@ FinalReport final_report() {
   return r;
 }
 
-TEST(FinalTable, TellsWhatWaitedAndWhichRateWasUsed) {
+TEST(FinalTable, ShowsWaitsAndTheRateUsed) {
   FinalReport r = final_report();
   EXPECT_EQ(final_table(r).find("waited for it"), std::string::npos);
   EXPECT_EQ(final_table(r).find("learning rate"), std::string::npos);
@@ -69,27 +69,27 @@ TEST(FinalTable, TellsWhatWaitedAndWhichRateWasUsed) {
   r.learning_rate_rule = "0.1 x 2048 / 256 (linear)";
   EXPECT_NE(final_table(r).find("0.8 at its peak: 0.1 x 2048 / 256 (linear)\n"), std::string::npos) << final_table(r);
   r.largest_rate = 0.3;
-  EXPECT_NE(final_table(r).find("(linear); no step had more than 0.3\n"), std::string::npos) << final_table(r);
+  EXPECT_NE(final_table(r).find("(linear); no step exceeded 0.3\n"), std::string::npos) << final_table(r);
 }
 
-TEST(FinalTable, TellsTheCriticalBatch) {
+TEST(FinalTable, ShowsTheCriticalBatch) {
   FinalReport r = final_report();
   EXPECT_EQ(final_table(r).find("critical batch"), std::string::npos);
   EXPECT_TRUE(nlohmann::json::parse(summary_json(r)).at("noise_scale").is_null());
   r.noise_scale = NoiseEstimate{.steps = 300, .gradient = 2.0, .trace = 2480.0, .batch = 1240.0, .spread = 80.0};
-  EXPECT_NE(final_table(r).find("  critical batch 1.24 k +- 80 samples, by the gradient noise scale of 300 steps\n"),
+  EXPECT_NE(final_table(r).find("  critical batch 1.24 k +- 80 samples, from the gradient noise scale over 300 steps\n"),
             std::string::npos)
       << final_table(r);
-  const nlohmann::json told = nlohmann::json::parse(summary_json(r)).at("noise_scale");
-  EXPECT_EQ(told.at("critical_batch"), 1240.0);
-  EXPECT_EQ(told.at("variance"), 2480.0);
+  const nlohmann::json reported = nlohmann::json::parse(summary_json(r)).at("noise_scale");
+  EXPECT_EQ(reported.at("critical_batch"), 1240.0);
+  EXPECT_EQ(reported.at("variance"), 2480.0);
   r.noise_scale = NoiseEstimate{.steps = 3, .gradient = -0.5, .trace = 7.0};
-  EXPECT_NE(final_table(r).find("  critical batch not told after 3 steps: what they saw is all noise"), std::string::npos)
+  EXPECT_NE(final_table(r).find("  critical batch unknown after 3 steps: their gradients were all noise"), std::string::npos)
       << final_table(r);
   EXPECT_TRUE(nlohmann::json::parse(summary_json(r)).at("noise_scale").at("critical_batch").is_null());
 }
 
-TEST(FinalTable, TellsWhetherTheTargetWasReached) {
+TEST(FinalTable, ShowsWhetherTheTargetWasReached) {
   FinalReport r = final_report();
   EXPECT_EQ(final_table(r).find("target"), std::string::npos);
   EXPECT_TRUE(nlohmann::json::parse(summary_json(r)).at("target").is_null());
@@ -260,8 +260,8 @@ TEST(FinalTable, HoldsTimeRateLossAccuracyMemoryAndCommunication) {
             "  loss           0.2512\n"
             "  evaluation     loss 0.2712\n"
             "  accuracy       91.23 %\n"
-            "  peak memory    195 to 201 MB a rank\n"
-            "  communication  3.4 % of the time, 1.00 MiB a rank over shm\n");
+            "  peak memory    195 to 201 MB per rank\n"
+            "  communication  3.4 % of the time, 1.00 MiB per rank over shm\n");
 }
 
 TEST(FinalTable, WarnsOfALossThatHasGoneUpTenfold) {
@@ -270,7 +270,7 @@ TEST(FinalTable, WarnsOfALossThatHasGoneUpTenfold) {
   r.late_loss = 22.9;
   EXPECT_EQ(final_table(r).find("warning"), std::string::npos);
   r.late_loss = 23.0;
-  EXPECT_NE(final_table(r).find("\nwarning: the loss has gone up from 2.3 to 23: this training diverges.\n"), std::string::npos)
+  EXPECT_NE(final_table(r).find("\nwarning: the loss has risen from 2.3 to 23: this training diverges.\n"), std::string::npos)
       << final_table(r);
 }
 
@@ -284,7 +284,7 @@ TEST(LossTrend, MeansOverATenthOfTheSteps) {
   EXPECT_NEAR(many.late(), 6.9, 0.01) << "nor a last";
 }
 
-TEST(FinalTable, TellsEveryEvaluationAndTheBest) {
+TEST(FinalTable, ShowsEveryEvaluationAndTheBest) {
   FinalReport r = final_report();
   r.evaluation->top5 = 0.995;
   r.best = {.loss = BestValue{0.25, 900}, .accuracy = BestValue{0.9223, 1200}};
@@ -326,7 +326,7 @@ TEST(FinalTable, OneRankWithoutEvaluation) {
   r.peak_rss_mb = {195.4};
   const std::string table = final_table(r);
   EXPECT_NE(table.find("1 rank with 1 thread each"), std::string::npos) << table;
-  EXPECT_NE(table.find("195 MB a rank"), std::string::npos) << table;
+  EXPECT_NE(table.find("195 MB per rank"), std::string::npos) << table;
   EXPECT_NE(table.find("none (one rank)"), std::string::npos) << table;
   EXPECT_EQ(table.find("evaluation"), std::string::npos) << table;
 }

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# tools/bootstrap on machines that lack something, played by commands of the same name on a PATH of the test's own: no network, no
+# tools/bootstrap on machines that lack something, simulated by commands of the same name on the test's own PATH: no network, no
 # packages, and wheels of a few bytes.
 set -euo pipefail
 bootstrap=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)/tools/bootstrap
@@ -36,8 +36,8 @@ tests torch 1 torch-1.whl $(sha torch-1.whl) torch -torch/include -torch/lib/lib
 lint cudart 1 cudart-1.whl $(sha cudart-1.whl) nvidia
 PINS
 
-# machine_command NAME: its body from standard input. Takes the place of the link in bin/: writing through a link would change
-# this machine's own command (noclobber refuses that, should the rm ever be lost).
+# machine_command NAME: its body from standard input. Replaces the link in bin/: writing through a link would change this machine's
+# own command (noclobber prevents that, should the rm ever be lost).
 set -o noclobber
 machine_command() {
   rm -f "$folder/bin/$1"
@@ -101,7 +101,7 @@ environment=()
 new_machine
 rm "$folder/bin/dpkg-query" "$folder/bin/dpkg" "$folder/bin/apt-get"
 expect "list" 0 $'libyaml-cpp-dev\nmake\nmold' --list
-[[ $output != *" "* && ! -e $folder/cache/weft ]] || complain "list: not names alone, or it did something"
+[[ $output != *" "* && ! -e $folder/cache/weft ]] || complain "list: prints more than names, or did something"
 expect "longer list" 0 $'\nclang-16\n' --clang --list
 
 # --- a machine with everything ---------------------------------------------------------------------------------------------
@@ -116,7 +116,7 @@ expect "for the tests" 0 "unpacking cudart 1" --tests
 tests_have() { [[ -e $folder/cache/weft/test-packages/$1 ]]; }
 tests_have nvidia/lib/other.so && tests_have torch/lib/libtorch_python.so && tests_have torch/x.py || complain "for the tests: not unpacked"
 tests_have torch/include || tests_have torch/lib/libtorch_cpu.so && complain "for the tests: unpacked too much"
-expect "for the cluster" 0 "schemas of Kubernetes" --cluster
+expect "for the cluster" 0 "Kubernetes schemas" --cluster
 expect "second run for the cluster" 0 "" --cluster
 expect "for lint" 0 "unpacking cudart 1" --lint
 [[ -e $folder/cache/weft/lint-packages/nvidia/lib/other.so ]] || complain "for lint: not unpacked"
@@ -126,7 +126,7 @@ expect "second run for the tests" 0 "" --tests
 
 new_machine
 expect "all at once" 0 "unpacking cudart 1" --tests
-[[ $(grep -c 'pip .*torch==1' "$folder/calls") == 1 ]] || complain "all at once: a wheel was downloaded for each of its parts"
+[[ $(grep -c 'pip .*torch==1' "$folder/calls") == 1 ]] || complain "all at once: a wheel was downloaded once per part"
 
 # --- packages ------------------------------------------------------------------------------------------------------------
 
@@ -156,7 +156,7 @@ expect "apt-get that installs nothing" 1 "still not installed: mold"
 
 new_machine
 rm "$folder/bin/dpkg-query"
-expect "not Debian" 1 "this is no Debian"
+expect "not Debian" 1 "this is not Debian"
 expect "not Debian, packages by hand" 0 "unpacking torch" --no-packages
 
 # --- LibTorch ------------------------------------------------------------------------------------------------------------
@@ -183,25 +183,25 @@ new_machine
 machine_command python3 <<<'exit 1'
 expect "no pip" 1 "python3 has no pip: install one, or put torch-1.whl into" --no-packages
 
-# A cache from before the licenses were pinned.
+# A cache older than the pinned licenses.
 new_machine
 expect "licenses" 0 "unpacking torch 1"
 rm -r "$folder/cache/weft/libtorch-2.11.0/torch-1.dist-info"
 touch "$folder/cache/weft/libtorch-2.11.0/torch/lib/mine"
 expect "licenses that nobody needs" 0 ""
 expect "licenses for packaging" 0 "unpacking torch 1" --packaging
-present torch-1.dist-info/licenses/LICENSE && present torch/lib/mine || complain "licenses for packaging: not they alone were unpacked"
+present torch-1.dist-info/licenses/LICENSE && present torch/lib/mine || complain "licenses for packaging: unpacked more or less"
 expect "second run for packaging" 0 "" --packaging
 
-# A cache from before a part of a wheel was pinned.
+# A cache older than a pinned part of a wheel.
 rm -r "$folder/cache/weft/libtorch-2.11.0/torch/include"
 expect "a part that is new" 0 "unpacking torch 1"
-present torch/include/ATen/core/Tensor.h && present torch/lib/mine || complain "a part that is new: not it alone was unpacked"
+present torch/include/ATen/core/Tensor.h && present torch/lib/mine || complain "a part that is new: unpacked more or less"
 
 new_machine
 machine_command unzip <<<'echo "write error (disk full?)" >&2; exit 50'
 expect "disk full" 1 "could not unpack torch-1.whl (write error (disk full?))"
-present torch && complain "disk full: half a LibTorch is left"
+present torch && complain "disk full: a partial LibTorch is left"
 
 new_machine
 touch "$folder/cache"
@@ -220,13 +220,13 @@ environment=(CUDA_HOME="$folder/no_cuda")
 expect "no CUDA toolkit" 1 "no CUDA toolkit at $folder/no_cuda: install" --cuda
 environment=()
 
-# --- killed at each step, then run again ---------------------------------------------------------------------------------------
+# --- killed at each step, then rerun -------------------------------------------------------------------------------------------
 
 for victim in python3 unzip mv sha256sum; do
   new_machine
   cp -P "$folder/bin/$victim" "$folder/real"
   rm -f "$folder/pid"
-  # Kills bootstrap during its first call of the victim; what that call wrote is garbage.
+  # Kills bootstrap during its first call of the victim; that call's output is garbage.
   machine_command "$victim" <<BODY
 [[ \$3 != --version ]] || exit 0
 mkdir -p $folder/cache/weft/wheels $folder/cache/weft/set-up/unpacked/torch

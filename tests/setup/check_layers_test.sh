@@ -6,7 +6,7 @@ folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
 failures=0
 
-# Checks a tree that holds just one file: path, its content, what check_layers must say ("" = nothing wrong).
+# Checks a tree that holds a single file: path, its content, what check_layers must say ("" = nothing wrong).
 case_of() {
   local path=$1 content=$2 expected=$3 output status=0
   rm -rf "$folder/weft"
@@ -65,7 +65,7 @@ case_of weft/trainer.h '// What trains.\n#pragma once\n\n#include "weft/train/tr
 case_of weft/trainer.h '#include <vector>' "headers at the top of weft/ only include"
 case_of weft/train/save/staging.h '#include "weft/train/trainer/trainer.h"' "train/save/ may not include train/trainer/"
 
-# Pages and examples of users' name no inner header, and no page names what is not there.
+# Pages and examples for users name no inner header, and no page names a missing file.
 mkdir -p "$folder/examples" "$folder/docs" && rm -rf "$folder/weft" && mkdir -p "$folder/weft/base" && echo '// empty' >"$folder/weft/base/a.h"
 for page in README.md docs/page.md examples/use.cpp; do
   echo 'see weft/base/error.h' >"$folder/$page"
@@ -78,8 +78,8 @@ for page in README.md docs/page.md examples/use.cpp; do
 done
 echo 'see weft/base/b.h and tests/NAME_test.cpp' >"$folder/CONTRIBUTING.md"
 output=$("$check" "$folder" 2>&1) && status=0 || status=$?
-[[ $status == 1 && $output == "CONTRIBUTING.md:1: names weft/base/b.h, which is not there" ]] || {
-  echo "FAILED: a page that names what is not there gave status $status: $output"
+[[ $status == 1 && $output == "CONTRIBUTING.md:1: names weft/base/b.h, which does not exist" ]] || {
+  echo "FAILED: a page that names a missing file gave status $status: $output"
   failures=$((failures + 1))
 }
 rm "$folder/CONTRIBUTING.md"
@@ -91,7 +91,7 @@ output=$("$check" "$folder" 2>&1) && status=0 || status=$?
   failures=$((failures + 1))
 }
 
-# Trees of several files, "PATH INCLUDED" each, that must be told of a ring.
+# Trees of several files, "PATH INCLUDED" each, in which a cycle must be reported.
 ring_of() {
   local expected=$1 output status=0
   shift
@@ -105,11 +105,11 @@ ring_of() {
   echo "FAILED: $* should give '$expected', gave status $status: $output"
   failures=$((failures + 1))
 }
-ring_of "a ring of files that include one another: weft/nn/a, weft/nn/b" \
+ring_of "a cycle of files that include one another: weft/nn/a, weft/nn/b" \
   "weft/nn/a.cpp weft/nn/b.h" "weft/nn/b.h weft/nn/a.h"
-ring_of "a ring of files that include one another: weft/nn/a, weft/nn/b, weft/nn/c" \
+ring_of "a cycle of files that include one another: weft/nn/a, weft/nn/b, weft/nn/c" \
   "weft/nn/a.h weft/nn/b.h" "weft/nn/b.cpp weft/nn/c.h" "weft/nn/c.h weft/nn/a.h"
-ring_of "a ring of folders that include one another: weft/comm/call, weft/comm/reduce" \
+ring_of "a cycle of folders that include one another: weft/comm/call, weft/comm/reduce" \
   "weft/comm/call/a.h weft/comm/reduce/b.h" "weft/comm/reduce/c.h weft/comm/call/d.h"
 
 [[ $failures == 0 ]]

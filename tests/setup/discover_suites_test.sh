@@ -36,7 +36,7 @@ CPP
 
 cmake -S "$folder" -B "$folder/build" -G Ninja >"$folder/log" 2>&1 && cmake --build "$folder/build" >>"$folder/log" 2>&1 ||
   { cat "$folder/log" && exit 1; }
-output=$(ctest --test-dir "$folder/build" 2>&1) && { echo "FAILED: ctest was content: $output" && exit 1; }
+output=$(ctest --test-dir "$folder/build" 2>&1) && { echo "FAILED: ctest passed: $output" && exit 1; }
 failures=0
 expect() {
   grep -qE "$1" <<<"$output" || { echo "FAILED: no line '$1' in: $output" && failures=1; }

@@ -1,21 +1,21 @@
 #!/usr/bin/env python3
-"""Every member of the classes that a training step changes, and what becomes of it in a checkpoint. A member that is new is to be
-looked at: what the next step reads of it must be saved (docs/checkpoints.md), and MissesNothingThatTheNextStepReads of
+"""Every member of the classes that a training step changes, and how a checkpoint treats it. Check each new member: what the next
+step reads from it must be saved (docs/checkpoints.md), and MissesNothingThatTheNextStepReads of
 tests/train/trainer/checkpoint_test.cpp must fail without it."""
 import pathlib
 import re
 import sys
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-SAVED, STEP, START, TOLD = "saved", "made anew in each step", "as it is from the start on", "told, and read by no step"
+SAVED, STEP, START, REPORTED = "saved", "made anew in each step", "constant from the start", "reported, and read by no step"
 
-# By file and class: members by what becomes of them.
+# By file and class: members by treatment.
 MEMBERS = {
     ("weft/engine/step_run.h", "StepRun"): {
-        SAVED: "nominal_targets_ weights updater_",  # weights and what the updater keeps are the state itself
+        SAVED: "nominal_targets_ weights updater_",  # weights and the updater's tensors are the state itself
         STEP: "transfers step_ loaded_ first_batch_ in_flight_ works_ stashes_ accumulated_ uses_joined_ losses_ squares_ loss_summed_ result_ divisor_",
-        START: "model_ program_ options_ stage_ranks_ optimizer_rooms_ calls",
-        TOLD: "clock",
+        START: "model_ program_ options_ stage_ranks_ optimizer_buffers_ calls",
+        REPORTED: "clock",
     },
     ("weft/train/trainer/step_updater.h", "StepUpdater"): {
         SAVED: "optimizer_ loss_scale_ average_since_",  # the average itself is among the optimizer's state
@@ -42,13 +42,13 @@ MEMBERS = {
         SAVED: "steps_done shift registered model updater engine",  # the shift as samples
         STEP: "staging saving next_copy phase engine_shift average_stands_in own_thread",  # nothing is saved while an average stands in
         START: "mesh pending optimizer options batches groups data_ranks data_rank rank program programs parameters has_trained threads settings",
-        TOLD: "has_compared has_compared_evaluated half_loaded attempts",
+        REPORTED: "has_compared has_compared_evaluated half_loaded attempts",
     },
     ("weft/train/run/train.cpp", "Run"): {
         SAVED: "state_ trainer_ noise_",
-        STEP: "loader_ evaluation_",  # a loader is made at the step that the run goes on from
+        STEP: "loader_ evaluation_",  # a loader is made at the step at which the run resumes
         START: "recipe_ options_ traced_step_ target_ lengths_ batches_ plan_ layout_ device_ world_ mesh_ data_ held_ saver_",
-        TOLD: "meter_ report_ running_ seconds_before_ times_ trend_",
+        REPORTED: "meter_ report_ running_ seconds_before_ times_ trend_",
     },
     ("weft/train/save/run_state.h", "RunState"): {SAVED: "name clock loss evaluation others best noise recipe data"},
     ("weft/recipe/run_length.h", "RunClock"): {SAVED: "steps samples tokens epochs seconds"},
@@ -57,7 +57,7 @@ MEMBERS = {
 
 
 def body(text, name):
-    """Between the braces of the class, without those of what stands in it."""
+    """Text between the braces of the class, without the contents of nested braces."""
     begin = re.search(rf"^(?:class|struct) {name}\b[^;{{]*{{", text, re.MULTILINE)
     if not begin:
         return None
@@ -89,7 +89,7 @@ for (file, name), table in MEMBERS.items():
         wrong.append(f"{file} has no class {name}")
         continue
     known, there = " ".join(table.values()).split(), members(inside)
-    wrong += [f"{name}::{member} ({file}) is new: is it saved? Then say so here" for member in there if member not in known]
-    wrong += [f"{name}::{member} is not in {file} any more" for member in known if member not in there]
+    wrong += [f"{name}::{member} ({file}) is new: list it here as saved or not" for member in there if member not in known]
+    wrong += [f"{name}::{member} is no longer in {file}" for member in known if member not in there]
 print("\n".join(wrong) or f"{sum(len(' '.join(t.values()).split()) for t in MEMBERS.values())} members are accounted for")
 sys.exit(1 if wrong else 0)

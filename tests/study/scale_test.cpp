@@ -54,7 +54,7 @@ TEST_F(ScaleGridTest, StrongKeepsTheBatchAndWeakThatOfARank) {
                                              "weak-dp-r2:16", "weak-dp-r4:32", "weak-shard-r2:16", "weak-shard-r4:32"}));
 }
 
-TEST_F(ScaleGridTest, WhatIsTheSameRunsOnce) {
+TEST_F(ScaleGridTest, EqualPointsRunOnce) {
   const auto all =
       points({.ranks = {1, 2}, .layouts = {"dp", "zero1", "shard", "pp"}, .modes = {ScaleMode::strong, ScaleMode::weak}});
   ASSERT_EQ(all.size(), 16u);
@@ -91,7 +91,7 @@ TEST_F(ScaleGridTest, LayoutsAreNamesOrKeys) {
   }
 }
 
-/// What the recipe says for its own layout is no reason not to measure another.
+/// Keys for the recipe's own layout do not prevent measuring another.
 TEST_F(ScaleGridTest, KeysOfTheRecipesOwnLayoutAreLeftOut) {
   const std::vector<std::string> own = {"layout.shard=2", "layout.shard_level=parameters", "layout.prefetch=2",
                                         "layout.gathered_mb=64"};
@@ -145,7 +145,7 @@ TEST(ScaleReport, EfficiencyIsAgainstTheFewestRanksOfTheSame) {
   for (size_t i = 0; i < found.size(); ++i) EXPECT_NEAR(found[i], expected[i], 1e-9) << i;
 }
 
-TEST(ScaleReport, TableTellsWhereCoresAreShared) {
+TEST(ScaleReport, TableShowsWhereCoresAreShared) {
   EXPECT_EQ(scale_table(study()),
             R"(       layout ranks   batch samples/s efficiency     step spread  comm.   memory
 strong dp         1      16    1.00 k    100.0 %  16.0 ms      -   12 %   120 MB
@@ -153,15 +153,15 @@ strong dp         2      16    1.80 k     90.0 %  8.89 ms      -   12 %   120 MB
 strong dp         4*     16    2.00 k     50.0 %  8.00 ms      -   12 %   120 MB
 weak   dp         2      16       500    100.0 %  32.0 ms      -   12 %   120 MB
 weak   dp         4*     32  out of memory
-strong: the same batch; weak: the same samples a rank. efficiency: against the
-fewest ranks of that layout, in proportion. step: the median of the runs'
-medians; spread: of the slowest to the quickest run. comm.: share of a step in
-collectives, waiting for other ranks included. memory: the most of a rank.
-* more threads than the 2 cores here: they tell of sharing cores, not of scaling
+strong: the same batch; weak: the same samples per rank. efficiency: relative to
+ideal scaling from the layout's fewest ranks. step: the median of the runs'
+medians; spread: between fastest and slowest run. comm.: share of a step in
+collectives, waiting for other ranks included. memory: the largest of all ranks.
+* more threads than the 2 cores here: they measure shared cores, not scaling
 )");
   ScaleStudy roomy = study();
   roomy.cores = 4;
-  EXPECT_EQ(scale_table(roomy).find("sharing cores"), std::string::npos);
+  EXPECT_EQ(scale_table(roomy).find("shared cores"), std::string::npos);
 }
 
 TEST(ScaleReport, MediansOfRunsAndWhatTheirSpreadHides) {
@@ -175,7 +175,7 @@ TEST(ScaleReport, MediansOfRunsAndWhatTheirSpreadHides) {
   EXPECT_EQ(two.runs, 3);
   const std::string table = scale_table(noisy);
   EXPECT_NE(
-      table.find("warning: the runs of these lie far apart; a quieter machine, more --repeats or\nmore --steps would help\n"
+      table.find("warning: these points' runs vary widely; a quieter machine, more --repeats or\nmore --steps would help\n"
                  "  strong dp, 2 ranks: by 56 %, which hides whether it is faster than 1 rank\n"
                  "  weak dp, 1 rank: by 23 %\n"),
       std::string::npos)
@@ -216,8 +216,8 @@ TEST(ScaleReport, JsonAndPictureHaveEveryPoint) {
   EXPECT_EQ(json.at("rows").at(2).at("shares_cores"), true);
   EXPECT_EQ(json.at("rows").at(4).at("failure"), "out of memory");
   const std::string svg = scale_chart(study());
-  for (const char* words : {">Throughput against ranks<", ">dp, strong<", ">dp, weak<",
-                            ">in proportion to ranks, each in its colour<", ">samples a second<"}) {
+  for (const char* words :
+       {">Throughput vs ranks<", ">dp, strong<", ">dp, weak<", ">ideal scaling, in the same colour<", ">samples per second<"}) {
     EXPECT_NE(svg.find(words), std::string::npos) << words;
   }
   EXPECT_EQ(scale_chart({.recipe = "r.toml", .results = {{.failure = "no"}}}), "");

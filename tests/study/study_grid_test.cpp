@@ -1,4 +1,4 @@
-// StudyGrid: the points of a study, what each changes in the recipe, and what is refused before anything runs.
+// StudyGrid: the points of a study, their overrides of the recipe, and errors before anything runs.
 #include "weft/study/study_grid.h"
 
 #include <gtest/gtest.h>
@@ -47,20 +47,20 @@ TEST(Progression, ListsAndDots) {
   EXPECT_EQ(parse_progression("0.1,0.2,...,0.8").size(), 4u);
 }
 
-TEST(Progression, WhatIsNoneSaysWhy) {
+TEST(Progression, InvalidTextSaysWhy) {
   const struct {
     const char *text, *why;
   } cases[] = {
-      {"", "no list of numbers"},
-      {"32,,64", "no list of numbers"},
-      {"32,many", "no list of numbers"},
+      {"", "not a list of numbers"},
+      {"32,,64", "not a list of numbers"},
+      {"32,many", "not a list of numbers"},
       {"0,1", "above 0"},
       {"-1", "above 0"},
-      {"inf", "no list of numbers"},
+      {"inf", "not a list of numbers"},
       {"32,...,64", "two numbers before"},
       {"32,64,...", "a number after"},
-      {"64,32,...,8", "go on upwards"},
-      {"32,64,...,64", "go on upwards"},
+      {"64,32,...,8", "continue upwards"},
+      {"32,64,...,64", "continue upwards"},
       {"32,64,...,1000", "do not meet"},
       {"32,64.5", "whole number"},
       {"2e9", "whole number"},
@@ -123,11 +123,11 @@ TEST_F(StudyGridTest, MicroBatchesOfTheRecipeAreTheMost) {
   };
   EXPECT_EQ(micro(1), (std::vector<int64_t>{8, 12, 16}));
   EXPECT_EQ(micro(2), (std::vector<int64_t>{4, 12, 16}));
-  const std::vector<StudyPoint> told = points({.batches = {512}, .target = "loss <= 1", .micro = 128});
-  EXPECT_EQ(load_recipe(folder_.file("r.toml"), told.at(0).overrides).batch.micro, 128);
+  const std::vector<StudyPoint> reported = points({.batches = {512}, .target = "loss <= 1", .micro = 128});
+  EXPECT_EQ(load_recipe(folder_.file("r.toml"), reported.at(0).overrides).batch.micro, 128);
 }
 
-TEST_F(StudyGridTest, MistakesAreToldBeforeAnythingRuns) {
+TEST_F(StudyGridTest, MistakesAreReportedBeforeAnythingRuns) {
   const StudyGrid good{.batches = {8}, .target = "loss <= 1"};
   EXPECT_EQ(error_of(good), "no error");
   StudyGrid grid = good;

@@ -1,4 +1,4 @@
-// What a study tells, from given summaries: outcomes, the best of each batch, table, JSON, picture.
+// A study's report from given summaries: outcomes, the best of each batch, table, JSON, chart.
 #include "weft/study/study_report.h"
 
 #include <fmt/format.h>
@@ -18,7 +18,7 @@ StudyPoint point(const std::string& optimizer, int64_t batch, double rate, int64
   return {.optimizer = optimizer, .batch = batch, .rate = rate, .steps = 1000, .evaluate_every = every};
 }
 
-/// What a run would have written.
+/// A summary as a run would write it.
 std::string summary(int64_t steps_done, std::optional<int64_t> target_step, double loss, double accuracy,
                     bool stopped = false) {
   FinalReport report;
@@ -106,10 +106,10 @@ TEST(StudyReport, TableHasARowForEachBatchAndOptimizer) {
        64  lars       0.1 (0.4)            451 to 500     32.0 k    90.00 %    0.3000  1 reached, 1 failed
       128  sgd        -                             -          -          -         -  1 not run
       128  lars       -                             -          -          -         -  1 not run
-"a to b": an evaluation after b steps told; the one before it, after a - 1, did not.
-sgd: at batch 64 the best rate is the largest that was tried; a larger one may do better
-lars: at batch 64 the best rate is the least that was tried; a smaller one may do better
-lars: at batch 32 the best rate is the largest that was tried; a larger one may do better
+"a to b": the evaluation after b steps reached the target; the one after a - 1 did not.
+sgd: at batch 64 the best rate is the largest that was tried; a larger one may be better
+lars: at batch 64 the best rate is the least that was tried; a smaller one may be better
+lars: at batch 32 the best rate is the largest that was tried; a larger one may be better
 )");
 }
 
@@ -138,7 +138,7 @@ TEST(StudyReport, JsonHasEveryPoint) {
 TEST(StudyReport, PictureHasALineAndPerfectScalingForEachOptimizer) {
   const std::string svg = study_chart(study());
   for (const char* words : {"Steps to accuracy &gt;= 0.9", "r.toml, 2 ranks", ">sgd<", ">perfect scaling, sgd<", ">lars<",
-                            ">perfect scaling, lars<", ">not reached in so many steps<", ">steps to target<"}) {
+                            ">perfect scaling, lars<", ">not reached within these steps<", ">steps to target<"}) {
     EXPECT_NE(svg.find(words), std::string::npos) << words;
   }
   Study none = study();

@@ -1,9 +1,9 @@
 #!/bin/sh
-# What weft computes against what Python packages do: runs SAMPLE with a folder that it writes to, then SCRIPT on that folder. The
-# Python parts of PyTorch's wheel run on the libraries of it that weft itself links; of the CUDA libraries that these ask for, and
-# no call on a CPU enters, empty ones with the same names are made where there are none.
+# Compares weft's results with Python packages': runs SAMPLE with a folder that it writes to, then SCRIPT on that folder. The
+# Python parts of PyTorch's wheel run on the wheel's libraries that weft itself links. They also link CUDA libraries that no CPU
+# call enters; for missing ones, empty libraries with the same names are made.
 # usage: compare_in_python.sh PYTHON COMPILER LIBRARIES SAMPLE SCRIPT
-#        (PYTHON: with what tools/bootstrap --tests unpacks; COMPILER: makes the empty libraries; LIBRARIES: folders of LibTorch's,
+#        (PYTHON: with the packages of tools/bootstrap --tests; COMPILER: makes the empty libraries; LIBRARIES: LibTorch's folders,
 #        a:b; SAMPLE: a program; SCRIPT: a .py)
 set -eu
 python=$1
@@ -27,5 +27,5 @@ for library in $(ldd "$packages/torch/lib/libtorch_python.so" | sed -n 's/^[[:sp
   "$compiler" -shared -x c /dev/null -Wl,-soname,"$library" -o "$folder/empty/$library"
 done
 export LD_LIBRARY_PATH="$LD_LIBRARY_PATH:$folder/empty"
-# TORCH_USE_RTLD_GLOBAL: functions are looked up at their first call, so those that are not there may be missing.
+# TORCH_USE_RTLD_GLOBAL: functions are resolved at their first call, so missing ones do no harm.
 TORCH_USE_RTLD_GLOBAL=1 HF_HUB_OFFLINE=1 "$python" "$script" "$folder/samples"

@@ -1,5 +1,4 @@
-// Work in a process that may take so much of the processor: no machine is slow enough for what is linear, and none fast enough
-// for what is not.
+// Runs work in a process with a CPU time limit, chosen so that linear work passes on any machine and superlinear work on none.
 #pragma once
 
 #include <sys/resource.h>
@@ -12,7 +11,7 @@
 namespace weft::test {
 
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-constexpr rlim_t kSlowness = 20;  ///< of a program that is watched
+constexpr rlim_t kSlowness = 20;  ///< slowdown of an instrumented program
 #else
 constexpr rlim_t kSlowness = 1;
 #endif

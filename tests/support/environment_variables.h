@@ -1,4 +1,4 @@
-// EnvironmentVariables: the environment as a test wants it, and as it was when the test is over.
+// EnvironmentVariables: sets the environment for a test, and restores it afterwards.
 #pragma once
 
 #include <unistd.h>
@@ -12,7 +12,7 @@
 
 namespace weft::test {
 
-/// Sets variables, after all whose names begin as those of launchers do are taken away; the destructor puts everything back.
+/// Sets variables, after removing all that begin as launchers' variables do; the destructor restores everything.
 class EnvironmentVariables {
  public:
   explicit EnvironmentVariables(const std::vector<std::pair<std::string, std::string>>& variables) {

@@ -1,4 +1,4 @@
-// refusal: what a call says that must not be possible.
+// refusal: the error text of a call that must fail.
 #pragma once
 
 #include <functional>
@@ -8,7 +8,7 @@
 
 namespace weft::test {
 
-/// The text of the InputError that the call throws; empty where it throws none.
+/// Returns the text of the InputError that the call throws; empty if it throws none.
 inline std::string refusal(const std::function<void()>& call) {
   try {
     call();

@@ -23,7 +23,7 @@ namespace {
 using Clock = std::chrono::steady_clock;
 constexpr const char* kToken = "of the tests";
 
-// In a rank's process: its outcome goes through the pipe as one letter and a text.
+// In a rank's process: sends its outcome through the pipe as one letter and a text.
 [[noreturn]] void run_body(const std::function<std::string(World)>& body, std::chrono::milliseconds timeout) {
   const int pipe = std::atoi(std::getenv("WEFT_TEST_PIPE"));
   std::string outcome;
@@ -60,7 +60,7 @@ Child start(int rank, int size, const Ports& ports, const std::string& test, con
                                         fmt::format("WEFT_TEST_PIPE={}", ends[1])};
   if (ports.store > 0) variables.push_back(fmt::format("WEFT_STORE=127.0.0.1:{}/{}", ports.store, ports.master));
   if (!options.hosts.empty()) variables.push_back("WEFT_HOST=" + options.hosts[rank]);
-  // All is made before the fork: other threads of the test may hold the allocator's locks.
+  // Everything is allocated before the fork: other threads of the test may hold the allocator's locks.
   std::vector<char*> environment;
   for (char** entry = environ; *entry != nullptr; ++entry) environment.push_back(*entry);
   for (std::string& variable : variables) environment.push_back(variable.data());

@@ -1,8 +1,8 @@
-// run_processes: runs a part of a test on n ranks that are processes, for what threads cannot show: a killed rank, the store
-// over TCP, memory shared between address spaces.
+// run_processes: runs a part of a test on n ranks that are processes, for cases that threads cannot show: a killed rank, the
+// store over TCP, memory shared between address spaces.
 //
-// The test program starts itself again for each rank with only the running test selected; there this call runs `body` and ends
-// the process. In the test itself it returns how each rank ended. A label tells several calls in one test apart.
+// The test program restarts itself for each rank with only the running test selected; in a rank's process this call runs `body`
+// and ends the process; in the test itself it returns how each rank ended. A label distinguishes several calls in one test.
 #pragma once
 
 #include <chrono>
@@ -17,14 +17,14 @@ namespace weft::test {
 struct ProcessOptions {
   std::string label = "ranks";
   std::chrono::milliseconds timeout = std::chrono::seconds(60);
-  std::chrono::milliseconds meeting = std::chrono::seconds(30);  ///< what ranks have for finding each other
-  std::vector<std::string> hosts = {};                           ///< a host name for each rank; empty: all on one
-  bool rank_zero_serves = false;                                 ///< the store, as where no launcher does
+  std::chrono::milliseconds meeting = std::chrono::seconds(30);  ///< time for ranks to find each other
+  std::vector<std::string> hosts = {};                           ///< a host name per rank; empty: all on one host
+  bool rank_zero_serves = false;                                 ///< rank 0 serves the store, as without a launcher
 };
 
 struct ProcessResult {
   bool ended = false;  ///< false: it was killed at the deadline
-  int signal = 0;      ///< that ended it, or 0
+  int signal = 0;      ///< signal that ended the process, or 0
   std::string error;   ///< what the body threw, or empty
   std::string output;  ///< what the body returned
   std::chrono::milliseconds lifetime{0};

@@ -13,7 +13,7 @@
 namespace weft::test {
 namespace {
 
-// Outlives run_ranks where a rank hangs.
+// Outlives run_ranks if a rank hangs.
 struct Run {
   std::function<void(World)> body;
   std::mutex mutex;

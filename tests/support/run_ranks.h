@@ -1,7 +1,7 @@
 // run_ranks: runs a function on n ranks, each a thread with its own World, and waits for all of them with a deadline.
 //
-// If ranks throw, the error of the one that failed first comes out, with its rank before it; the others' errors are usually
-// only that they lost a peer. Kernels run on one thread a rank.
+// If ranks throw, rethrows the first error, prefixed by its rank; the others' errors usually only report lost peers. Kernels
+// use one thread per rank.
 #pragma once
 
 #include <chrono>
@@ -16,10 +16,10 @@ namespace weft::test {
 
 struct RunOptions {
   std::chrono::milliseconds timeout = std::chrono::seconds(60);
-  std::vector<std::string> hosts = {};  ///< a host name for each rank; empty: all on one
+  std::vector<std::string> hosts = {};  ///< a host name per rank; empty: all on one host
 };
 
-/// An error of a rank, or that the ranks did not end in time.
+/// Error of a rank, or of ranks that did not end in time.
 class RankError : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;

@@ -1,4 +1,4 @@
-// Seeds of tests on random cases. They are always the same; a failure tells its seed, and WEFT_SEED=17 runs that one alone.
+// Seeds of tests on random cases. They are always the same; a failure prints its seed, and WEFT_SEED=17 runs only that one.
 #pragma once
 
 #include <cstdlib>
@@ -17,16 +17,16 @@ constexpr unsigned kFewer = __has_feature(address_sanitizer) || __has_feature(th
 constexpr unsigned kFewer = 1;
 #endif
 
-/// `count` random cases: a quarter of them with a sanitizer, which makes all several times slower.
+/// Number of random cases: a quarter of `count` with a sanitizer, which makes everything several times slower.
 constexpr unsigned cases(unsigned count) { return (count + kFewer - 1) / kFewer; }
 
-/// As many as WEFT_FUZZ asks for, `usual` ones where it does not; with a sanitizer too, which is where they find most.
+/// The number that WEFT_FUZZ asks for, else `usual`; not reduced with a sanitizer, where random cases find most.
 inline unsigned fuzz_cases(unsigned usual) {
   const char* asked = std::getenv("WEFT_FUZZ");
   return asked == nullptr ? usual : static_cast<unsigned>(std::stoul(asked));
 }
 
-/// [0, count), or the one that WEFT_SEED names.
+/// [0, count), or only the seed that WEFT_SEED names.
 inline std::vector<unsigned> seeds(unsigned count) {
   const char* one = std::getenv("WEFT_SEED");
   if (one != nullptr) return {static_cast<unsigned>(std::stoul(one))};
@@ -35,13 +35,13 @@ inline std::vector<unsigned> seeds(unsigned count) {
   return all;
 }
 
-/// For SCOPED_TRACE.
+/// Text for SCOPED_TRACE.
 inline std::string replay(unsigned seed) { return "WEFT_SEED=" + std::to_string(seed) + " runs this case alone"; }
 
 class Random {
  public:
   explicit Random(unsigned seed) : engine_(seed) {}
-  /// One of [0, n); the same on every machine, which std::uniform_int_distribution does not promise.
+  /// A number in [0, n), the same on every machine, which std::uniform_int_distribution does not guarantee.
   int below(int n) { return static_cast<int>(engine_() % static_cast<unsigned>(n)); }
   bool one_in(int n) { return below(n) == 0; }
   template <class T>

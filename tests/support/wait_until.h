@@ -11,7 +11,7 @@ inline double seconds_since(std::chrono::steady_clock::time_point start) {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
 }
 
-/// False when the condition does not come true in time.
+/// Returns false if the condition does not become true in time.
 inline bool wait_until(const std::function<bool()>& condition, double seconds) {
   const auto start = std::chrono::steady_clock::now();
   while (!condition()) {

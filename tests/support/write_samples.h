@@ -1,4 +1,4 @@
-// The main function of programs whose samples Python packages are compared with (compare_in_python.sh).
+// The main function of programs whose samples are compared with Python packages (compare_in_python.sh).
 #pragma once
 
 #include <fmt/format.h>
@@ -11,7 +11,7 @@
 
 namespace weft::test {
 
-/// Writes a file FOLDER/NAME.safetensors for each case, of `sample(case)` and, as its metadata, `said(case)`. Returns the exit
+/// Writes FOLDER/NAME.safetensors for each case: `sample(case)`, with `said(case)` as its metadata. Returns the exit
 /// status.
 template <class Cases, class Sample, class Said>
 int write_samples(int argc, char** argv, const char* program, const Cases& cases, const Sample& sample, const Said& said) {

@@ -96,7 +96,7 @@ Model modules() {
   return sequential_model("modules", layers);
 }
 
-/// A block of weft's own that does not tell that its backward can be split.
+/// A block of weft's own that does not declare that its backward can be split.
 class Unsplit : public Block {
  public:
   explicit Unsplit(std::shared_ptr<Block> block) : block_(std::move(block)) {}
@@ -198,7 +198,7 @@ int64_t micro_batch_of(const Job& job, const Strategy& s, int world) {
 
 namespace {
 
-/// Where a run begins and ends, and the checkpoints that it loads and saves.
+/// Start and end of a run, and the checkpoints it loads and saves.
 struct Leg {
   int first = 0;
   int last = 0;

@@ -1,5 +1,5 @@
-// What the parity tables train: jobs (a model and its batches), strategies (how a step is laid out), and a run of one on
-// several thread-ranks.
+// The cases of the parity tables: jobs (a model and its batches), strategies (the layout of a step), and running one on several
+// thread-ranks.
 #pragma once
 
 #include <functional>
@@ -26,15 +26,15 @@ std::ostream& operator<<(std::ostream& out, const Job& job);
 /// gpt (with dropout, and targets that do not count), cnn (with BatchNorm), mlp, a gpt with tied embeddings, and llama (with
 /// grouped queries).
 const std::vector<Job>& jobs();
-/// For pipelines: of at least eight blocks, with a global batch of 16: deep_gpt, deep_tied_gpt, deep_modules, of torch's own
-/// modules, deep_mixed, of blocks whose backward can and cannot be split, and deep_llama.
+/// For pipelines: at least eight blocks, global batch 16: deep_gpt, deep_tied_gpt, deep_modules (torch's own modules),
+/// deep_mixed (blocks whose backward can and cannot be split), and deep_llama.
 const std::vector<Job>& deep_jobs();
-/// Of matrix products that are large enough for oneDNN (nn/functional/matmul.h) with micro-batches of 8 samples.
+/// Matrix products large enough for oneDNN (nn/functional/matmul.h) with micro-batches of 8 samples.
 const std::vector<Job>& wide_jobs();
 /// Whose heads, widths and tokens fall into four parts, and whose vocabulary into none: split_gpt, with dropout, and
 /// split_llama, with grouped queries.
 const std::vector<Job>& split_jobs();
-/// With documents side by side in their samples: packed_gpt, with dropout, and packed_llama, of eight blocks.
+/// Samples with several documents: packed_gpt, with dropout, and packed_llama, with eight blocks.
 const std::vector<Job>& packed_jobs();
 const Job& job(const std::string& name);
 
@@ -51,7 +51,7 @@ struct Strategy {
   double clip = 0.0;
   bool nesterov = false;
   bool noise_scale = false;
-  BatchRamp ramp = {};  ///< steps before those of the job's global batch
+  BatchRamp ramp = {};  ///< steps before the job's global batch is reached
   Spread spread = Spread::dp;
   double learning_rate = 0.05;
   Decay decay = Decay::constant;
@@ -78,15 +78,15 @@ struct Stretch {
   int until = 0;
 };
 
-/// A run that is stopped and resumed: each stretch loads the checkpoint that the one before saved in `folder`. Saves are begun
-/// two steps before the end where `in_background`, and steps go on.
+/// A run that is stopped and resumed: each stretch loads the previous one's checkpoint from `folder`. With `in_background`,
+/// saves begin two steps before the end, and steps continue meanwhile.
 Trained train_in_stretches(const Job& job, const std::vector<Stretch>& stretches, const OptimizerOptions& optimizer,
                            const std::string& folder, bool in_background = false);
 
 /// Against one device in plain LibTorch (reference.h), with SGD.
 void expect_parity(const Job& job, const Strategy& strategy, int ranks, int steps);
 
-/// Numbers that a split rounds differently: losses, gradient norms where both tell them, and, with `values`, parameters and
+/// Expects values that a split rounds differently: losses, gradient norms if both have them, and, with `values`, parameters and
 /// statistics, each within `tolerance` of the largest value of its tensor.
 void expect_close(const Trained& actual, const Trained& expected, double tolerance, bool values);
 

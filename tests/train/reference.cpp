@@ -24,7 +24,7 @@ struct Entry {
   at::Tensor average = {};
 };
 
-/// Ordinary tensors of their own, with the values that (seed, name) draws; no flat buffers.
+/// Separate ordinary tensors with the values that (seed, name) draws; no flat buffers.
 std::vector<Entry> make_parameters(Model& model, const std::function<Model()>& make_model, uint64_t seed) {
   FlatModel drawn(make_model(), {});
   for (int b = 0; b < drawn.num_blocks(); ++b) drawn.initialise(b, seed);
@@ -70,7 +70,7 @@ double squares(const std::vector<Entry>& entries) {
   return total;
 }
 
-/// Gradients of one micro-batch join those of the ones before it.
+/// Adds the gradients of one micro-batch to the earlier ones.
 void add_up(std::vector<Entry>& entries) {
   for (Entry& e : entries) {
     if (e.spec.statistic) continue;
@@ -97,7 +97,7 @@ void update(std::vector<Entry>& entries, const Sgd& sgd, double scale, int64_t m
   }
 }
 
-/// Written out: what weft has of it is not called here.
+/// Written out, without calling weft's version.
 void average(std::vector<Entry>& entries, const WeightAverage& options, int64_t step) {
   c10::NoGradGuard no_grad;
   const auto n = static_cast<double>(step);

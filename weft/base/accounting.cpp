@@ -10,7 +10,7 @@
 namespace weft {
 
 std::string cluster_job() {
-  if (const auto told = env_string("WEFT_JOB")) return *told;
+  if (const auto job = env_string("WEFT_JOB")) return *job;
   const auto array = env_string("SLURM_ARRAY_JOB_ID"), task = env_string("SLURM_ARRAY_TASK_ID");
   if (array && task) return "slurm " + *array + "_" + *task;
   struct Manager {

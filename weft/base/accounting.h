@@ -1,15 +1,15 @@
-// Whose run this is, for whoever counts what a machine is used for.
+// Job and user of this process, for usage accounting.
 #pragma once
 
 #include <string>
 
 namespace weft {
 
-/// The job that this process belongs to: WEFT_JOB, else as the cluster manager names it: "slurm 4711", "slurm 4711_3" of an
-/// array, "pbs 12.head", "lsf 99", "sge 7". Empty outside of one.
+/// Returns the name of this process's job: WEFT_JOB, else the cluster manager's job id: "slurm 4711", "slurm 4711_3" (array
+/// task), "pbs 12.head", "lsf 99", "sge 7". Empty outside a job.
 std::string cluster_job();
 
-/// The name of the user whose process this is; the number, where the system knows no name.
+/// Returns the name of this process's user, or the user id if the system has no name for it.
 std::string user_name();
 
 }  // namespace weft

@@ -1,4 +1,4 @@
-// BlockedSignals: threads that are started while it lives take no signal; those go to the threads that were there before.
+// BlockedSignals: threads started during its lifetime receive no signals; earlier threads handle them.
 #pragma once
 
 #include <signal.h>

@@ -1,4 +1,4 @@
-// buffer_sizes: how large buffers are that several blocks use in turn.
+// buffer_sizes: sizes of buffers that several blocks share in turn.
 #pragma once
 
 #include <algorithm>
@@ -8,8 +8,8 @@
 
 namespace weft {
 
-/// The size of each buffer, by its number: that of its largest block. `buffer_of_block` is -1 for a block that needs none;
-/// `size_of(block)` is called for the others.
+/// Returns the size of each buffer: that of its largest block. `buffer_of_block` is -1 for a block without a buffer;
+/// `size_of(block)` is called for every other block.
 template <class SizeOf>
 std::vector<int64_t> buffer_sizes(const std::vector<int>& buffer_of_block, const SizeOf& size_of) {
   std::vector<int64_t> sizes;

@@ -18,7 +18,7 @@ namespace weft {
 
 namespace {
 
-// Sets `connected`, or returns why not.
+// Sets `connected` and returns "", or returns the reason for the failure.
 std::string try_address(const addrinfo& address, const Deadline& deadline, FileDescriptor& connected) {
   FileDescriptor socket(::socket(address.ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
   if (!socket) return std::strerror(errno);
@@ -27,7 +27,7 @@ std::string try_address(const addrinfo& address, const Deadline& deadline, FileD
   int error = ::connect(socket.get(), address.ai_addr, address.ai_addrlen) == 0 ? 0 : errno;
   if (error == EINPROGRESS) {
     pollfd entry{socket.get(), POLLOUT, 0};
-    // Some addresses swallow what is sent to them.
+    // Some addresses silently drop packets.
     const Deadline patience(std::min<std::chrono::milliseconds>(deadline.left(), std::chrono::seconds(2)));
     if (uninterrupted([&] { return ::poll(&entry, 1, static_cast<int>(patience.left().count())); }) <= 0) return "no answer";
     socklen_t length = sizeof error;

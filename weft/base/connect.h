@@ -8,9 +8,8 @@
 
 namespace weft {
 
-/// A connection whose calls do not block and whose messages go at once, to the first of the host's addresses that answers, each
-/// tried for two seconds at most. Throws Error with the last reason, also for a name that is not known (yet); a name server may
-/// keep it beyond the deadline.
+/// Connects to the first of the host's addresses that answers, trying each for at most two seconds. The socket is non-blocking,
+/// with TCP_NODELAY. Throws Error with the last reason, also for an unknown name; its lookup may block past the deadline.
 FileDescriptor connect_to(const std::string& host, int port, const Deadline& deadline);
 
 }  // namespace weft

@@ -25,7 +25,7 @@ int affinity_cores() {
   cpu_set_t set;
   CPU_ZERO(&set);
   if (sched_getaffinity(0, sizeof set, &set) == 0) return CPU_COUNT(&set);
-  return static_cast<int>(std::thread::hardware_concurrency());  // more cores than the set has room for
+  return static_cast<int>(std::thread::hardware_concurrency());  // the host has more cores than the set can hold
 }
 
 double number_in(const std::string& path) {
@@ -42,14 +42,14 @@ double quota_v2(const std::string& folder) {
   return (in >> quota >> period) && quota > 0 && period > 0 ? quota / period : kUnlimited;
 }
 
-/// Version 1: a quota of -1 means none.
+/// Version 1: a quota of -1 means unlimited.
 double quota_v1(const std::string& folder) {
   const double quota = number_in(folder + "/cpu.cfs_quota_us"), period = number_in(folder + "/cpu.cfs_period_us");
   return quota > 0 && period > 0 ? quota / period : kUnlimited;
 }
 
-/// The smallest quota from the group up to the root; inside a container the path may not exist below the root, which then is
-/// the group itself.
+/// Smallest quota from the group up to the root. Inside a container the path may not exist below the root; then the root is the
+/// group itself.
 double smallest_quota(const std::string& root, std::string path, double (*quota)(const std::string&)) {
   double smallest = quota(root);
   while (path.size() > 1) {
@@ -93,8 +93,8 @@ std::optional<int> omp_num_threads() {
         begin == std::string::npos ? std::nullopt : parse_number<int>(std::string_view(level).substr(begin, end - begin + 1));
     if (!threads) {
       throw InputError(
-          fmt::format("environment variable OMP_NUM_THREADS='{}' is no number of threads, nor a list of some as in "
-                      "4,2; set it to one or unset it",
+          fmt::format("environment variable OMP_NUM_THREADS='{}' is not a number of threads or a list like "
+                      "4,2; correct or unset it",
                       shortened(*text)));
     }
     if (!first) first = std::max(1, *threads);

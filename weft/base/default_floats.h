@@ -1,12 +1,12 @@
-// DefaultFloats: arithmetic as IEEE 754 has it by default, within a scope: rounded to the nearest, small numbers not flushed to
-// zero. A thread begins with what the thread that made it had, so threads whose numbers count make one too.
+// DefaultFloats: default IEEE 754 arithmetic within a scope: round to nearest, no flushing of subnormal numbers. A thread
+// inherits the mode of the thread that creates it, so threads whose results matter need one too.
 #pragma once
 
 #include <cfenv>
 
 namespace weft {
 
-/// The calling thread's, which has its own back at the end.
+/// Sets the calling thread's mode; the destructor restores the previous one.
 class DefaultFloats {
  public:
   DefaultFloats() {

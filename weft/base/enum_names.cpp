@@ -9,7 +9,7 @@
 namespace weft {
 
 void throw_not_among(std::string_view what, std::string_view name, std::span<const std::string_view> names) {
-  throw InputError(fmt::format("{} = \"{}\" is none of {}", what, shortened(name), fmt::join(names, ", ")));
+  throw InputError(fmt::format("{} = \"{}\" is not one of {}", what, shortened(name), fmt::join(names, ", ")));
 }
 
 }  // namespace weft

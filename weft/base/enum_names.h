@@ -1,4 +1,4 @@
-// EnumNames: the words for an enum's values, in one list for those who write, read and choose them.
+// EnumNames: the names of an enum's values, in one list for printing, parsing and help.
 #pragma once
 
 #include <array>
@@ -13,31 +13,31 @@ namespace weft {
 /// Throws the InputError of EnumNames::value_of().
 [[noreturn]] void throw_not_among(std::string_view what, std::string_view name, std::span<const std::string_view> names);
 
-/// A word for each value of `Enum`, which has the values 0 to N - 1.
+/// One name for each value of `Enum`, whose values are 0 to N - 1.
 template <class Enum, size_t N>
 class EnumNames {
  public:
-  /// The words in the order of the values.
+  /// `names` are in the order of the values.
   template <class... Names>
   constexpr explicit EnumNames(Names... names) : names_{names...} {
     static_assert(sizeof...(Names) == N);
   }
 
-  /// The value's word; "unknown" for a number that is no value of the enum.
+  /// Returns the value's name; "unknown" for a number outside the enum.
   constexpr std::string_view of(Enum value) const {
     const auto index = static_cast<size_t>(value);
     return index < N ? names_[index] : "unknown";
   }
-  /// How many values there are.
+  /// Number of values.
   static constexpr size_t size() { return N; }
-  /// The value whose word is `name`. Throws InputError that lists the words, where it is none of them; `what` is named in it.
+  /// Returns the value called `name`. Throws InputError that lists the valid names; `what`: the key or option.
   Enum value_of(std::string_view name, std::string_view what) const {
     for (size_t i = 0; i < N; ++i) {
       if (names_[i] == name) return static_cast<Enum>(i);
     }
     throw_not_among(what, name, names_);
   }
-  /// The words in the order of the values.
+  /// Returns the names in the order of the values.
   std::vector<std::string> all() const { return {names_.begin(), names_.end()}; }
 
  private:

@@ -13,8 +13,7 @@ namespace weft {
 namespace {
 
 [[noreturn]] void refuse(const char* name, const std::string& value, std::string_view wanted) {
-  throw InputError(
-      fmt::format("environment variable {}='{}' is not {}; set it to one or unset it", name, shortened(value), wanted));
+  throw InputError(fmt::format("environment variable {}='{}' is not {}; correct or unset it", name, shortened(value), wanted));
 }
 
 template <typename Number>

@@ -1,5 +1,5 @@
-// Environment variables with types. An unset or empty variable is no value; one that cannot be read as its type is an
-// InputError that names the variable and what it holds.
+// Typed environment variables. An unset or empty variable gives nullopt; a value that cannot be parsed throws InputError with
+// the variable and its value.
 #pragma once
 
 #include <cstdint>
@@ -10,10 +10,10 @@ namespace weft {
 
 std::optional<std::string> env_string(const char* name);
 std::optional<int64_t> env_int(const char* name);
-/// The variable as a number that is not negative.
+/// Reads a number of at least 0.
 std::optional<int> env_count(const char* name);
 std::optional<double> env_double(const char* name);
-/// True for 1, true, yes and on, false for 0, false, no and off.
+/// Reads 1, true, yes and on as true, and 0, false, no and off as false.
 std::optional<bool> env_bool(const char* name);
 
 }  // namespace weft

@@ -1,5 +1,5 @@
-// The one family of errors that weft throws. The library never prints, exits or falls back: it throws one of these, with
-// one line of text that says what failed, where (operation, name, axis, rank, file, key) and what to do next.
+// The errors that weft throws. The library never prints, exits or falls back: it throws one of these, with one line of text
+// that says what failed, where (operation, name, axis, rank, file, key) and what to do next.
 #pragma once
 
 #include <stdexcept>
@@ -7,14 +7,14 @@
 
 namespace weft {
 
-/// What all of weft's errors are; thrown itself where none of the classes below says more.
+/// Base of all weft errors; thrown itself if no class below fits.
 class Error : public std::runtime_error {
  public:
-  /// The text becomes printable() (base/printable.h): names, paths and values in it may hold any bytes.
+  /// Escapes the text with printable() (base/printable.h), since names, paths and values may hold any bytes.
   explicit Error(const std::string& text);
 };
 
-/// The caller's input is wrong (recipe key, file, argument): the user can mend it.
+/// The caller's input is wrong (recipe key, file, argument); the user can fix it.
 class InputError : public Error {
  public:
   using Error::Error;
@@ -32,7 +32,7 @@ class MemoryError : public Error {
   using Error::Error;
 };
 
-/// A number that training cannot go on with (a loss that is not finite).
+/// Training cannot continue because of a number, such as a non-finite loss.
 class NumericError : public Error {
  public:
   using Error::Error;

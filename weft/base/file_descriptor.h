@@ -7,11 +7,11 @@
 
 namespace weft {
 
-/// Owns an open descriptor, or none; closes it with the object.
+/// Owns at most one open descriptor and closes it on destruction.
 class FileDescriptor {
  public:
   FileDescriptor() = default;
-  /// Takes over `fd`; a negative one is none.
+  /// Takes ownership of `fd`; a negative value means no descriptor.
   explicit FileDescriptor(int fd) : fd_(fd) {}
   /// Leaves `other` without a descriptor.
   FileDescriptor(FileDescriptor&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
@@ -22,13 +22,13 @@ class FileDescriptor {
   }
   ~FileDescriptor() { close(); }
 
-  /// The descriptor, which stays owned; -1 for none.
+  /// Returns the descriptor without giving up ownership; -1 if there is no descriptor.
   int get() const { return fd_; }
-  /// Whether there is one.
+  /// Returns whether a descriptor is owned.
   explicit operator bool() const { return fd_ >= 0; }
-  /// Gives the descriptor to whoever closes it from now on.
+  /// Gives up ownership: the caller closes the descriptor.
   int release() { return std::exchange(fd_, -1); }
-  /// Closes the descriptor now; nothing where there is none.
+  /// Closes the descriptor now, if there is one.
   void close() {
     if (fd_ >= 0) ::close(std::exchange(fd_, -1));
   }

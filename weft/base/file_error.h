@@ -1,11 +1,11 @@
-// FileError: an InputError whose mistake is inside a file.
+// FileError: an InputError about a mistake inside a file.
 #pragma once
 
 #include "weft/base/error.h"
 
 namespace weft {
 
-/// The text begins with the file: who reads that file for something else adds no name before it.
+/// The text begins with the file's name, so callers add no name in front.
 class FileError : public InputError {
  public:
   using InputError::InputError;

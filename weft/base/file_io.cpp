@@ -10,9 +10,9 @@
 namespace weft {
 namespace {
 
-constexpr int64_t kLargest = int64_t{1} << 30;  // Linux moves at most 2 GiB in one call
+constexpr int64_t kLargest = int64_t{1} << 30;  // Linux moves at most 2 GiB per call
 
-/// move(done, bytes): the next ones, as read() returns. All that came of it; -1: it failed.
+/// Calls move(done, bytes), which returns like read(), until all bytes are moved. Returns the bytes moved, or -1 on failure.
 template <class Move>
 int64_t move_all(int64_t bytes, const Move& move) {
   int64_t done = 0;

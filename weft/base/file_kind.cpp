@@ -19,7 +19,7 @@ namespace {
 
 using std::string_view_literals::operator""sv;
 
-constexpr auto kUnpack = "unpack it"sv, kIsImage = "images are read with data.name = \"image-folder\""sv,
+constexpr auto kUnpack = "unpack it"sv, kIsImage = "read images with data.name = \"image-folder\""sv,
                kGetIt = "get the file itself"sv;
 
 struct Mark {
@@ -28,15 +28,15 @@ struct Mark {
   FileKind kind;
 };
 
-constexpr FileKind kPointer = {"a pointer of Git LFS, not the file itself", "fetch it with `git lfs pull`"};
-constexpr FileKind kPickle = {"a pickle of Python", "write what it holds in another format"};
+constexpr FileKind kPointer = {"a Git LFS pointer, not the file itself", "fetch it with `git lfs pull`"};
+constexpr FileKind kPickle = {"a Python pickle", "write its content in another format"};
 constexpr FileKind kWideText = {"text in UTF-16", "convert it to UTF-8 (iconv -f UTF-16 -t UTF-8)", true};
 constexpr FileKind kTiff = {"a TIFF image", kIsImage};
 
 constexpr Mark kMarks[] = {
     {0, "version https://git-lfs.github.com/spec/"sv, kPointer},
     {0, "version https://hawser.github.com/spec/"sv, kPointer},
-    {0, "PK\3\4"sv, {"a zip archive, as .npz and PyTorch's .pt are", kUnpack}},
+    {0, "PK\3\4"sv, {"a zip archive, like .npz and PyTorch's .pt", kUnpack}},
     {0, "PK\5\6"sv, {"an empty zip archive", kGetIt}},
     {0, "\xfd\x37zXZ\0"sv, {"compressed with xz", kUnpack}},
     {0, "\x28\xb5\x2f\xfd"sv, {"compressed with zstd", kUnpack}},
@@ -46,11 +46,11 @@ constexpr Mark kMarks[] = {
     {257, "ustar"sv, {kTarArchive, kUnpack}},
     {0, "PAR1"sv, {"Parquet", "read it with data.name = \"parquet\""}},
     {0, "ARROW1\0\0"sv, {"Arrow's format (Feather)", "write it as Parquet"}},
-    {0, "\x89HDF\r\n\x1a\n"sv, {"HDF5", "write what it holds in another format"}},
-    {0, "SQLite format 3\0"sv, {"an SQLite database", "write what it holds in another format"}},
-    {0, "\x93NUMPY"sv, {kNumpyArray, "arrays of ids are read with data.name = \"tokens\""}},
+    {0, "\x89HDF\r\n\x1a\n"sv, {"HDF5", "write its content in another format"}},
+    {0, "SQLite format 3\0"sv, {"an SQLite database", "write its content in another format"}},
+    {0, "\x93NUMPY"sv, {kNumpyArray, "read arrays of ids with data.name = \"tokens\""}},
     {0, "MMIDIDX\0\0"sv, {"Megatron's index of a .bin file", "name the .bin file"}},
-    {0, "TNTIDX\0\0"sv, {"an index of Megatron's older form", "preprocess the text again with --dataset-impl mmap"}},
+    {0, "TNTIDX\0\0"sv, {"an index in Megatron's older format", "preprocess the text again with --dataset-impl mmap"}},
     {0, "\x80\2\x8a\x0a\x6c\xfc\x9c\x46"sv, {"a checkpoint of PyTorch before 1.6", kGetIt}},
     {0, "\x80\2}q"sv, kPickle},
     {0, "\x80\3}q"sv, kPickle},
@@ -86,7 +86,7 @@ bool has_at(std::string_view head, size_t at, std::string_view bytes) {
   return head.size() >= at && head.substr(at).starts_with(bytes);
 }
 
-/// Marks that are more than bytes at a place.
+/// Kinds that need more than a fixed byte string.
 FileKind computed_kind(std::string_view head) {
   if (head.starts_with("\x1f\x8b\x08") && head.size() > 3 && (head[3] & 0xe0) == 0) return {"compressed with gzip", kUnpack};
   if (head.starts_with("BZh") && has_at(head, 4, "1AY&SY")) return {"compressed with bzip2", kUnpack};
@@ -96,18 +96,18 @@ FileKind computed_kind(std::string_view head) {
   const uint32_t header = number_at(head, 0);
   if (header > 0 && header <= kLargestHeader && has_at(head, 4, "\0\0\0\0{"sv) &&
       (has_at(head, 9, "\"") || has_at(head, 9, "}"))) {
-    return {"safetensors, which holds weights", "weights are read with model.weights"};
+    return {"safetensors, which holds weights", "read weights with model.weights"};
   }
   constexpr uint32_t kBitmapHeaders[] = {12, 40, 52, 56, 64, 108, 124};
   const bool is_bitmap = head.starts_with("BM") && has_at(head, 6, "\0\0\0\0"sv);
   if (is_bitmap && std::count(std::begin(kBitmapHeaders), std::end(kBitmapHeaders), number_at(head, 14)) > 0) {
     return {"a BMP image", kIsImage};
   }
-  constexpr uint32_t kNewestVersion = 16;  // of llm.c's headers, by far
+  constexpr uint32_t kNewestVersion = 16;  // far above any llm.c header version
   if (number_at(head, 4) == 0 || number_at(head, 4) > kNewestVersion) return {};
   if (header == 20240326) return {"weights of llm.c", kGetIt};
   if (header == 20240327) return {"a checkpoint of llm.c", kGetIt};
-  if (header == 20240522) return {"llm.c's file of questions with several answers", kGetIt};
+  if (header == 20240522) return {"an llm.c multiple-choice file", kGetIt};
   return {};
 }
 
@@ -121,7 +121,7 @@ bool begins_like(std::string_view text, std::string_view lower) {
   return text.size() >= lower.size() && std::equal(lower.begin(), lower.end(), text.begin(), same);
 }
 
-/// Without the last character, which may be cut off.
+/// Drops the last character, which may be cut off.
 std::string_view whole_characters(std::string_view head) {
   constexpr size_t kMostContinued = 3;
   size_t end = head.size();
@@ -136,11 +136,11 @@ bool is_text(std::string_view head) {
   const auto is_space = [](char c) { return std::isspace(static_cast<unsigned char>(c)) != 0; };
   std::replace_if(text.begin(), text.end(), is_space, ' ');
   if (text.find_first_not_of(' ') == std::string::npos) return false;
-  std::replace(text.begin(), text.end(), '\\', '/');  // what is left of these are bytes that are none of a text's
+  std::replace(text.begin(), text.end(), '\\', '/');  // so that only escaped bytes show a backslash
   return printable(text).find("\\x") == std::string::npos;
 }
 
-/// A mark of the order of bytes, and two characters of those that most texts begin with.
+/// Detects UTF-16 by its byte-order mark and two plausible characters.
 bool is_wide_text(std::string_view head) {
   constexpr size_t kNeeded = 6;
   if (head.size() < kNeeded) return false;
@@ -164,13 +164,13 @@ FileKind file_kind(std::string_view head) {
   if (const FileKind kind = computed_kind(head)) return kind;
   const std::string_view text = without_blanks(head);
   if (begins_like(text, "<!doctype html") || begins_like(text, "<html")) {
-    return {"an HTML page, as servers send where a file is missing or needs a login", kGetIt, true};
+    return {"an HTML page, as servers send if a file is missing or needs a login", kGetIt, true};
   }
   if (begins_like(text, "<?xml") || begins_like(text, "<error>")) {
-    return {"XML, as servers send in place of a file", kGetIt, true};
+    return {"XML, as servers send instead of a file", kGetIt, true};
   }
   if (is_wide_text(head)) return kWideText;
-  if (is_text(head)) return {kPlainText, "text is read with data.name = \"text\"", true};
+  if (is_text(head)) return {kPlainText, "read text with data.name = \"text\"", true};
   return {};
 }
 

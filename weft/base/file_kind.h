@@ -1,4 +1,4 @@
-// What a file is that stands where data was expected, by its first bytes: a pointer of Git LFS, an HTML page, an archive.
+// Recognises a wrong kind of data file from its first bytes: a Git LFS pointer, an HTML page, an archive.
 #pragma once
 
 #include <cstddef>
@@ -9,27 +9,27 @@
 
 namespace weft {
 
-/// How much of a file's beginning file_kind() looks at.
+/// Bytes that file_kind() examines.
 inline constexpr size_t kHeadBytes = 1024;
 
-/// A kind of file that is known by its first bytes.
+/// A kind of file, recognised from its first bytes.
 struct FileKind {
-  std::string_view what;    ///< "a pointer of Git LFS, not the file itself"; empty: none that is known
+  std::string_view what;    ///< "a Git LFS pointer, not the file itself"; empty: unknown
   std::string_view advice;  ///< "fetch it with `git lfs pull`"
-  bool is_text = false;     ///< what it holds is text, of whatever sort
+  bool is_text = false;     ///< the content is text of any sort
 
   explicit operator bool() const { return !what.empty(); }
 };
 
-/// FileKind::what of some: a tar file, NumPy's array, text that is nothing more particular.
-inline constexpr std::string_view kTarArchive = "a tar archive", kNumpyArray = "an array of NumPy (.npy)", kPlainText = "text";
+/// FileKind::what of a tar file, a NumPy array and plain text.
+inline constexpr std::string_view kTarArchive = "a tar archive", kNumpyArray = "a NumPy array (.npy)", kPlainText = "text";
 
-/// What a file is whose first kHeadBytes, or all bytes if it has less, are `head`. Each mark is at least as rare as four given
-/// bytes, so that plain token ids and text are not taken for another kind. Text that is nothing more particular is "text":
-/// valid UTF-8 of 32 bytes or more without control characters.
+/// Returns the kind of a file from `head`, its first kHeadBytes or the whole shorter file. Every signature is at least as
+/// unlikely as four fixed bytes, so plain token ids and text are not mistaken for another kind. The last kind tried is
+/// kPlainText: at least 32 bytes of valid UTF-8 without control characters.
 FileKind file_kind(std::string_view head);
 
-/// The first kHeadBytes of a file, or all of it. Throws InputError where reading fails.
+/// Reads the first kHeadBytes of a file, or the whole shorter file. Throws InputError if reading fails.
 std::string read_head(const std::string& path, const InputFile& file);
 
 }  // namespace weft

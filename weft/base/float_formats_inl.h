@@ -1,8 +1,8 @@
-// Element types for kernels in Highway: how each lies in memory, and what it is computed in. Included by a kernel's source once
-// for each instruction set (hwy/foreach_target.h), after hwy/highway.h.
+// Element types for Highway kernels: the memory format and the type used for arithmetic. A kernel's source includes this once
+// per instruction set (hwy/foreach_target.h), after hwy/highway.h.
 //
-// A format has load(d, from) and store(d, value, to) of vectors and of parts of them, with d a tag of its Wide type; and, but
-// for Half, rounded(d, value), as it would be stored.
+// A format has load(d, from) and store(d, value, to) for full and partial vectors, where d is a tag of its Wide type, and,
+// except for Half, rounded(d, value): the value after a store and a load.
 #if defined(WEFT_BASE_FLOAT_FORMATS_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef WEFT_BASE_FLOAT_FORMATS_INL_H_
 #undef WEFT_BASE_FLOAT_FORMATS_INL_H_
@@ -35,7 +35,7 @@ struct Plain {
   }
 };
 
-// A float from the bits of a 16-bit one in the low half of each lane, and back.
+// Converts between a float and a 16-bit one in the low half of each lane.
 struct BrainBits {
   template <class D, class U>
   static HWY_INLINE hn::Vec<D> widen(D d, U bits) {
@@ -52,7 +52,7 @@ struct BrainBits {
   }
 };
 
-// float16 by arithmetic, for instruction sets without conversions: the bits that those with them give.
+// float16 by arithmetic, for instruction sets without float16 conversions; bit-identical to those of other sets.
 struct HalfBits {
   template <class D, class U>
   static HWY_INLINE hn::Vec<D> widen(D d, U bits) {
@@ -70,7 +70,7 @@ struct HalfBits {
     const auto bits = hn::BitCast(u, value);
     const auto magnitude = hn::And(bits, hn::Set(u, 0x7fffffff));
     const auto sign = hn::ShiftRight<16>(hn::Xor(bits, magnitude));
-    // Adding 0.5 leaves a subnormal half's bits, rounded to nearest, at the end of the mantissa.
+    // Adding 0.5 leaves the bits of a subnormal float16, rounded to nearest, at the end of the mantissa.
     const auto half = hn::Set(d, 0.5f);
     const auto subnormal = hn::Sub(hn::BitCast(u, hn::Add(hn::BitCast(d, magnitude), half)), hn::BitCast(u, half));
     const auto odd = hn::And(hn::ShiftRight<13>(magnitude), hn::Set(u, 1));

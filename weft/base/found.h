@@ -1,4 +1,4 @@
-// Found: what a search found, or why there is nothing. For answers that are no error: whoever needs one makes it one.
+// Found: the result of a search, or why there is none. Not an error unless the caller needs the value.
 #pragma once
 
 #include <optional>
@@ -9,20 +9,20 @@
 
 namespace weft {
 
-/// A value, or why there is none.
+/// A value, or the reason for its absence.
 template <class T>
 struct Found {
-  std::optional<T> value = {};  ///< empty: nothing was found
-  std::string why_not = {};     ///< as an error would say it
+  std::optional<T> value = {};  ///< empty: not found
+  std::string why_not = {};     ///< worded like an error
 
-  /// Whether there is a value.
+  /// Returns whether there is a value.
   explicit operator bool() const { return value.has_value(); }
-  /// The value, which must be there.
+  /// Value; precondition: found.
   const T& operator*() const { return *value; }
-  /// A member of the value, which must be there.
+  /// Member of the value; precondition: found.
   const T* operator->() const { return &*value; }
 
-  /// The value; throws InputError with why_not where there is none.
+  /// Returns the value; throws InputError with why_not if it is absent.
   T take() && {
     if (!value) throw InputError(why_not);
     return std::move(*value);

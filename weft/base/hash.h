@@ -1,5 +1,5 @@
 // Two small hashes: FNV-1a of text, for names that ranks compare, and splitmix64 of a number, for keys of random streams.
-// Neither is cryptographic. Both are fixed for ever: results on disk and across ranks depend on them.
+// Neither is cryptographic. Neither may ever change: results on disk and across ranks depend on them.
 #pragma once
 
 #include <cstdint>
@@ -9,7 +9,7 @@ namespace weft {
 
 inline constexpr uint64_t kFnvBasis = 0xcbf29ce484222325ULL;
 
-/// FNV-1a, 64 bits. Pass an earlier result as `basis` to go on hashing.
+/// FNV-1a, 64 bits. Pass an earlier result as `basis` to continue hashing.
 constexpr uint64_t fnv1a(std::string_view text, uint64_t basis = kFnvBasis) {
   uint64_t hash = basis;
   for (const char c : text) {

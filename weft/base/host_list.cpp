@@ -16,9 +16,9 @@ namespace weft {
 
 namespace {
 
-constexpr size_t kMostHosts = size_t{1} << 18;  // more than the largest clusters have
+constexpr size_t kMostHosts = size_t{1} << 18;  // more than any cluster has
 
-/// The text, and where it is refused.
+/// Splits the text and reports errors.
 class ListReader {
  public:
   ListReader(std::string_view name, std::string_view text, std::string_view form) : name_(name), text_(text), form_(form) {}
@@ -30,14 +30,14 @@ class ListReader {
     if (entries > kMostHosts) refuse(fmt::format("more than {} hosts", kMostHosts));
   }
 
-  /// What is between the commas that stand in no bracket.
+  /// Splits at commas outside brackets.
   std::vector<std::string_view> entries() const {
     std::vector<std::string_view> found;
     size_t begin = 0;
     bool inside = false;
     for (size_t i = 0; i < text_.size(); ++i) {
       if (text_[i] == '[') {
-        if (inside) refuse("a bracket in a bracket");
+        if (inside) refuse("nested brackets");
         inside = true;
       } else if (text_[i] == ']') {
         if (!inside) refuse("a ']' without its '['");
@@ -63,7 +63,7 @@ bool is_number(std::string_view text) {
   return !text.empty() && std::all_of(text.begin(), text.end(), [](char c) { return c >= '0' && c <= '9'; });
 }
 
-/// "1-3,07" as its numbers, with the zeros that they have.
+/// Expands "1-3,07" into its numbers, keeping leading zeros.
 std::vector<std::string> numbers_of(const ListReader& list, std::string_view ranges) {
   std::vector<std::string> numbers;
   for (size_t begin = 0; begin <= ranges.size();) {
@@ -71,7 +71,7 @@ std::vector<std::string> numbers_of(const ListReader& list, std::string_view ran
     const std::string_view range = ranges.substr(begin, end - begin);
     const size_t dash = range.find('-');
     const std::string_view low = range.substr(0, dash), high = dash == std::string_view::npos ? low : range.substr(dash + 1);
-    if (!is_number(low) || !is_number(high)) list.refuse(fmt::format("'{}' is no number and no range", shortened(range)));
+    if (!is_number(low) || !is_number(high)) list.refuse(fmt::format("'{}' is not a number or range", shortened(range)));
     const auto first = parse_number<uint64_t>(low), last = parse_number<uint64_t>(high);
     if (!first || !last) list.refuse(fmt::format("'{}' is too large", shortened(range)));
     if (*last < *first) list.refuse(fmt::format("'{}' runs backwards", shortened(range)));
@@ -86,11 +86,11 @@ std::vector<std::string> numbers_of(const ListReader& list, std::string_view ran
 void check_plain(const ListReader& list, std::string_view part) {
   for (const char c : part) {
     const bool good = std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '-' || c == '_' || c == '.';
-    if (!good) list.refuse(fmt::format("'{}' is in no host's name", printable({&c, 1})));
+    if (!good) list.refuse(fmt::format("'{}' is not allowed in a host name", printable({&c, 1})));
   }
 }
 
-/// One entry's hosts: what stands before, in and after each bracket is joined to all that there is so far.
+/// Hosts of one entry: each text or bracket is appended to all hosts so far.
 std::vector<std::string> hosts_of(const ListReader& list, std::string_view entry) {
   std::vector<std::string> hosts = {""};
   while (!entry.empty()) {
@@ -136,7 +136,7 @@ std::vector<int> expand_counts(std::string_view name, std::string_view text) {
       const bool closed = entry.ends_with(')') && entry.size() > open + 3;
       times = closed ? parse_number<int>(entry.substr(open + 2, entry.size() - open - 3)) : std::nullopt;
     }
-    if (!count || !times || *count < 1 || *times < 1) list.refuse(fmt::format("'{}' is no count", shortened(entry)));
+    if (!count || !times || *count < 1 || *times < 1) list.refuse(fmt::format("'{}' is not a count", shortened(entry)));
     list.check_size(counts.size() + static_cast<size_t>(*times));
     counts.insert(counts.end(), static_cast<size_t>(*times), *count);
   }

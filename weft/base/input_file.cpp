@@ -17,7 +17,7 @@
 namespace weft {
 namespace {
 
-/// Empty for a regular file.
+/// Returns the reason to refuse a file of this mode; empty for a regular file.
 std::string refusal(mode_t mode) {
   if (S_ISREG(mode)) return "";
   const char* kind = S_ISDIR(mode) ? "a folder" : S_ISFIFO(mode) ? "a FIFO" : S_ISSOCK(mode) ? "a socket" : "a device";
@@ -35,11 +35,11 @@ InputFile failed(int error) {
 }  // namespace
 
 InputFile open_input(const std::string& path) {
-  if (path.find('\0') != std::string::npos) return refused("no path holds a NUL");
+  if (path.find('\0') != std::string::npos) return refused("a path cannot contain a NUL");
   struct stat info {};
   if (::stat(path.c_str(), &info) != 0) return failed(errno);
   if (std::string reason = refusal(info.st_mode); !reason.empty()) return refused(std::move(reason));
-  // It may have become another one since.
+  // The path may name another file by now.
   FileDescriptor descriptor(above_standard(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY)));
   if (!descriptor || ::fstat(descriptor.get(), &info) != 0) return failed(errno);
   if (std::string reason = refusal(info.st_mode); !reason.empty()) return refused(std::move(reason));
@@ -57,10 +57,10 @@ std::string read_text_file(const std::string& what, const std::string& path, int
   const InputFile file = open_input(path);
   if (!file.reason.empty()) fail(file.reason);
   const auto too_long = [&] {
-    fail(fmt::format("it is longer than {}, which such a file never is; name another one", format_bytes(most_bytes)));
+    fail(fmt::format("it is longer than {}, too long for such a file; name another one", format_bytes(most_bytes)));
   };
   if (file.bytes > most_bytes) too_long();
-  // Not by its length alone: those of /proc say 0, and one may grow while it is read.
+  // The reported length is not enough: /proc files report 0, and a file may grow while it is read.
   std::string text(static_cast<size_t>(std::max<int64_t>(file.bytes, 4096)), '\0');
   int64_t have = 0;
   for (;;) {

@@ -1,5 +1,5 @@
-// Files that are read: opened only when they are regular ones. A device has no end, a FIFO or a socket may wait for ever, and
-// opening some of them does things; they are refused before they are opened.
+// Input files: only regular files are opened. A device has no end, a FIFO or a socket may block forever, and opening some of
+// them has side effects, so they are refused before they are opened.
 #pragma once
 
 #include <cstdint>
@@ -10,21 +10,21 @@
 namespace weft {
 
 struct InputFile {
-  FileDescriptor descriptor;  ///< of a regular file, or none
-  int64_t bytes = 0;          ///< its length when it was opened
-  std::string reason;         ///< why there is none: "No such file or directory", "it is a FIFO, not a regular file"
-  int error = 0;              ///< errno, where a call failed
+  FileDescriptor descriptor;  ///< open if the file is regular
+  int64_t bytes = 0;          ///< length at opening
+  std::string reason;         ///< why it is not open: "No such file or directory", "it is a FIFO, not a regular file"
+  int error = 0;              ///< errno of a failed call
 };
 
-/// Opens a file; links are followed. Never waits and never throws: `reason` is for the caller's error, which knows what the
-/// file is.
+/// Opens a file, following links. Never blocks and never throws: the caller, which knows the file's purpose, puts `reason` into
+/// its error.
 InputFile open_input(const std::string& path);
 
-/// Reads up to `bytes` from `offset` on, and returns how many: fewer only where the file ends, -1 when reading fails (errno).
+/// Reads up to `bytes` from `offset`. Returns the bytes read: fewer only at the end of the file, -1 on failure (errno).
 int64_t read_input(const InputFile& file, int64_t offset, void* data, int64_t bytes);
 
-/// The text of a file that a person or a program wrote for weft to read whole. `what` names it in errors: "cannot read the
-/// recipe 'x': ...". Throws FileError for a file that is not there, not regular, longer than `most_bytes` or fails.
+/// Reads a whole text file. `what` names it in errors: "cannot read the recipe 'x': ...". Throws FileError for a file that is
+/// missing, not regular, longer than `most_bytes` or unreadable.
 std::string read_text_file(const std::string& what, const std::string& path, int64_t most_bytes);
 
 }  // namespace weft

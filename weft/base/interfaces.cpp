@@ -50,7 +50,7 @@ std::string text_of(const SocketAddress& address) {
     return {};
   }
   const std::string all = text, mapped = "::ffff:";
-  // An IPv4 peer of a socket that listens over both.
+  // "::ffff:10.0.0.1": an IPv4 peer of a dual-stack socket.
   return all.rfind(mapped, 0) == 0 && all.find('.') != std::string::npos ? all.substr(mapped.size()) : all;
 }
 
@@ -58,7 +58,7 @@ FileDescriptor listen_on(const SocketAddress& address, int port) {
   const auto range = port_range();
   FileDescriptor socket(::socket(address.bytes.ss_family, SOCK_STREAM | SOCK_CLOEXEC, 0));
   const int yes = 1, no = 0;
-  // Connections of a run before, which the kernel still remembers, do not keep a port that is named from being taken.
+  // Lets a named port be reused while the kernel still remembers connections of an earlier run.
   bool good = socket && (port == 0 || setsockopt(socket.get(), SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes) == 0);
   if (good && address.bytes.ss_family == AF_INET6) {
     good = setsockopt(socket.get(), IPPROTO_IPV6, IPV6_V6ONLY, &no, sizeof no) == 0;
@@ -69,7 +69,7 @@ FileDescriptor listen_on(const SocketAddress& address, int port) {
   return socket;
 }
 
-/// Only an own address can be bound to.
+/// Only a local address can be bound.
 bool is_own(const SocketAddress& address) {
   const FileDescriptor socket(::socket(address.bytes.ss_family, SOCK_DGRAM | SOCK_CLOEXEC, 0));
   return socket && bind(socket.get(), address.get(), address.length) == 0;
@@ -94,7 +94,7 @@ bool is_this_host(const std::string& name) {
     const std::vector<SocketAddress> addresses = resolve(name, 0, 0);
     return std::any_of(addresses.begin(), addresses.end(), is_own);
   } catch (const Error&) {
-    return false;  // a name that only ssh knows, from its own configuration
+    return false;  // a name known only to the ssh configuration
   }
 }
 

@@ -14,7 +14,7 @@ namespace weft {
 namespace {
 
 struct LauncherVariable {
-  std::string_view name;  ///< that ends in '*': all that begin so
+  std::string_view name;  ///< a trailing '*' matches any suffix
   VariableScope scope;
 };
 
@@ -55,7 +55,7 @@ bool is_rank_of_launcher() {
 
 void leave_outer_place() {
   if (is_rank_of_launcher()) ::unsetenv("WEFT_TOKEN");
-  ::unsetenv("SLURM_STEP_ID");  // without which srun's other variables tell of no place (base/slurm_step.h)
+  ::unsetenv("SLURM_STEP_ID");  // without it srun's other variables are ignored (base/slurm_step.h)
   std::vector<std::string> names;
   for (char** entry = environ; *entry != nullptr; ++entry) {
     const std::string_view text = *entry;

@@ -26,7 +26,7 @@ FileDescriptor bind_on_loopback(int port) {
   address.sin_family = AF_INET;
   address.sin_port = htons(static_cast<uint16_t>(port));
   address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  // Connections of a run before, which the kernel still remembers, do not keep a port that is named from being taken.
+  // Lets a named port be reused while the kernel still remembers connections of an earlier run.
   const int reuse = 1;
   if (socket.get() < 0 || (port != 0 && setsockopt(socket.get(), SOL_SOCKET, SO_REUSEADDR, &reuse, sizeof reuse) != 0) ||
       !bind_within(range, socket.get(), reinterpret_cast<sockaddr*>(&address), sizeof address)) {
@@ -44,7 +44,7 @@ FileDescriptor listen_on_loopback(int port) {
 }
 
 int port_of(const FileDescriptor& socket) {
-  sockaddr_in6 address{};  // whose port is where that of IPv4 is
+  sockaddr_in6 address{};  // its port is at the same offset as IPv4's
   socklen_t length = sizeof address;
   if (getsockname(socket.get(), reinterpret_cast<sockaddr*>(&address), &length) != 0) fail(0);
   return ntohs(address.sin6_port);

@@ -1,4 +1,4 @@
-// Integer arithmetic that layouts need: powers of two and rounding. Arguments are not negative, divisors positive.
+// Integer arithmetic for layouts: powers of two and rounding. Arguments are not negative, divisors positive.
 #pragma once
 
 #include <bit>
@@ -30,7 +30,7 @@ constexpr Int round_up(Int x, std::type_identity_t<Int> step) {
   return ceil_divide(x, step) * step;
 }
 
-/// Elements to which parts of flat buffers are padded and aligned: no shard's edge cuts a vector or a cache line of them.
+/// Padding and alignment of parts of flat buffers, in elements: no shard boundary cuts a vector or a cache line.
 inline constexpr int64_t kAlignElements = 64;
 
 }  // namespace weft

@@ -1,4 +1,4 @@
-// The median: what measured times have in common.
+// The median of measured times.
 #pragma once
 
 #include <algorithm>
@@ -7,7 +7,7 @@
 
 namespace weft {
 
-/// The value in the middle by size, the upper of two; 0 for no values.
+/// Returns the median, the upper of two middle values; 0 for an empty list.
 inline double median(std::vector<double> values) {
   if (values.empty()) return 0.0;
   const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);

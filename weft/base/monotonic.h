@@ -5,7 +5,7 @@
 
 namespace weft {
 
-/// The time on it.
+/// Current time, in nanoseconds.
 int64_t monotonic_ns();
 
 }  // namespace weft

@@ -4,7 +4,7 @@
 
 namespace weft {
 
-std::string multiples_beside(int64_t number, int64_t unit, int64_t most) {
+std::string nearest_multiples(int64_t number, int64_t unit, int64_t most) {
   const int64_t below = number / unit * unit;
   const bool has_above = unit <= most && below <= most - unit;
   if (below == 0) return has_above ? fmt::format("{}", unit) : "";

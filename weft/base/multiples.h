@@ -1,4 +1,4 @@
-// multiples_beside: what errors name where a number does not divide.
+// nearest_multiples: suggestions for errors about a number that is not a multiple of another.
 #pragma once
 
 #include <cstdint>
@@ -7,7 +7,7 @@
 
 namespace weft {
 
-/// "64 or 128": the multiples of `unit` beside `number`, from `unit` to `most`; empty where there are none.
-std::string multiples_beside(int64_t number, int64_t unit, int64_t most = std::numeric_limits<int64_t>::max());
+/// Returns the multiples of `unit` next to `number`, from `unit` to `most`: "64 or 128"; empty if there are none.
+std::string nearest_multiples(int64_t number, int64_t unit, int64_t most = std::numeric_limits<int64_t>::max());
 
 }  // namespace weft

@@ -33,7 +33,7 @@ int edit_distance(std::string_view a, std::string_view b) {
 }
 
 std::string nearest(std::string_view word, const std::vector<std::string>& candidates, int most) {
-  constexpr size_t kLetters = 200;  // no name is as long, and a word of a megabyte takes seconds
+  constexpr size_t kLetters = 200;  // longer than any name; a word of a megabyte takes seconds
   const std::string wanted = lower(word.substr(0, kLetters));
   const std::string* best = nullptr;
   int best_distance = 0;

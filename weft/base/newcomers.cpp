@@ -8,10 +8,10 @@ bool Newcomers::has_room(Time now) const {
   return all_.size() < limits_.most || now - all_.begin()->second.since >= limits_.young;
 }
 
-std::optional<uint64_t> Newcomers::makes_room(const std::string& address) const {
-  if (all_.size() >= limits_.most_of_address) {
+std::optional<uint64_t> Newcomers::to_evict(const std::string& address) const {
+  if (all_.size() >= limits_.max_per_address) {
     const auto is_from_there = [&](const auto& entry) { return entry.second.address == address; };
-    if (static_cast<size_t>(std::count_if(all_.begin(), all_.end(), is_from_there)) >= limits_.most_of_address) {
+    if (static_cast<size_t>(std::count_if(all_.begin(), all_.end(), is_from_there)) >= limits_.max_per_address) {
       return std::find_if(all_.begin(), all_.end(), is_from_there)->first;
     }
   }

@@ -1,8 +1,8 @@
-// Newcomers: the connections to a listener that have proven nothing yet: which of them makes room for another, and when their
-// time to prove themselves is over. Arithmetic on numbers, addresses and times; the listener closes the connections.
+// Newcomers: a listener's connections that have not authenticated yet: which one to evict for a new one, and when each one's
+// time to authenticate ends. Works on numbers, addresses and times; the listener closes the connections.
 //
-// Whoever can reach the port can fill any such list, so one that comes takes the place of the oldest. At any age, a flood would
-// push out those that are about to prove themselves: while the oldest is young, others wait in the kernel's queue.
+// Anyone who can reach the port can fill such a list, so a new connection evicts the oldest. But a flood must not push out
+// connections that are about to authenticate: while the oldest is young, new ones wait in the kernel's queue.
 #pragma once
 
 #include <chrono>
@@ -15,10 +15,10 @@
 namespace weft {
 
 struct NewcomerLimits {
-  size_t most = 0;                          ///< in all
-  size_t most_of_address = SIZE_MAX;        ///< of one address, which several hosts behind a router may share
-  std::chrono::milliseconds young = {};     ///< below this age the oldest of all does not make room
-  std::chrono::milliseconds to_prove = {};  ///< from its coming on
+  size_t most = 0;                          ///< total connections
+  size_t max_per_address = SIZE_MAX;        ///< connections per address, which several hosts behind a router may share
+  std::chrono::milliseconds young = {};     ///< below this age the oldest is not evicted
+  std::chrono::milliseconds to_prove = {};  ///< time to authenticate
 };
 
 class Newcomers {
@@ -28,19 +28,19 @@ class Newcomers {
 
   explicit Newcomers(const NewcomerLimits& limits) : limits_(limits) {}
 
-  /// Whether another may be accepted now.
+  /// Returns whether another connection may be accepted now.
   bool has_room(Time now) const;
-  /// Which one makes room for another from that address: the oldest from there where there are too many of them, whatever its
-  /// age, else the oldest of all where they are too many. Remove it before the other is added.
-  std::optional<uint64_t> makes_room(const std::string& address = {}) const;
-  /// Numbers and times of coming rise together.
+  /// Returns the connection to evict before one from `address` is added: if that address has too many, its oldest, whatever its
+  /// age; else, if the list is full, the oldest of all.
+  std::optional<uint64_t> to_evict(const std::string& address = {}) const;
+  /// Adds a connection. Numbers and arrival times must both increase.
   void add(uint64_t number, Time now, const std::string& address = {});
-  /// It has proven itself or has gone. Whether it was one of these.
+  /// Removes a connection that has authenticated or closed. Returns whether it was listed.
   bool remove(uint64_t number) { return all_.erase(number) > 0; }
 
-  /// The oldest one, where its time is over.
+  /// Returns the oldest connection if its time has expired.
   std::optional<uint64_t> expired(Time now) const;
-  /// When the next one's time is over.
+  /// Returns when the next connection expires.
   std::optional<Time> next_due() const;
 
  private:
@@ -50,7 +50,7 @@ class Newcomers {
   };
 
   NewcomerLimits limits_;
-  std::map<uint64_t, Newcomer> all_;  ///< by number, so the oldest first
+  std::map<uint64_t, Newcomer> all_;  ///< by number, oldest first
 };
 
 }  // namespace weft

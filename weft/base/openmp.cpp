@@ -4,7 +4,7 @@
 
 namespace weft {
 
-// Found where LibTorch has loaded it: weft itself is not compiled for OpenMP.
+// Looked up at run time because weft is not compiled with OpenMP: LibTorch loads the library.
 void set_openmp_threads(int threads) {
   static const auto set = reinterpret_cast<void (*)(int)>(dlsym(RTLD_DEFAULT, "omp_set_num_threads"));
   if (set) set(threads);

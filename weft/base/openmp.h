@@ -1,9 +1,9 @@
-// How many threads OpenMP gives to what the calling thread computes.
+// Number of OpenMP threads per parallel region.
 #pragma once
 
 namespace weft {
 
-/// Of regions that this thread begins, and no other does; nothing where the process has no OpenMP.
+/// Sets the threads per parallel region started by the calling thread, and only by it; does nothing without OpenMP.
 void set_openmp_threads(int threads);
 
 }  // namespace weft

@@ -1,4 +1,4 @@
-// parse_number: a number that a text is, and nothing besides.
+// parse_number: strict conversion of a whole text to a number.
 #pragma once
 
 #include <charconv>
@@ -8,8 +8,8 @@
 
 namespace weft {
 
-/// Reads the number that `text` is, and nothing besides, no blanks, no sign '+'. Returns result_out_of_range where the type is
-/// too small for it, invalid_argument where it is no `Number`, or holds more.
+/// Parses the whole of `text` as a number, without blanks or a leading '+'. Returns result_out_of_range if the type is too
+/// small, invalid_argument if the text is not a `Number` or has trailing characters.
 template <class Number>
 std::errc read_number(std::string_view text, Number& value) {
   const char* const end = text.data() + text.size();
@@ -17,7 +17,7 @@ std::errc read_number(std::string_view text, Number& value) {
   return error == std::errc() && stop != end ? std::errc::invalid_argument : error;
 }
 
-/// The number that `text` is; none where read_number() finds none.
+/// Returns the number, or nullopt if read_number() fails.
 template <class Number>
 std::optional<Number> parse_number(std::string_view text) {
   Number value{};

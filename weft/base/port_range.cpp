@@ -23,18 +23,18 @@ namespace {
 
 constexpr const char* kPortsVariable = "WEFT_PORTS";
 
-/// Where the port of an address of either family is.
+/// Port field of an address of either family.
 in_port_t& port_in(sockaddr_storage& address) {
   return address.ss_family == AF_INET6 ? reinterpret_cast<sockaddr_in6&>(address).sin6_port
                                        : reinterpret_cast<sockaddr_in&>(address).sin_port;
 }
 
-/// Not by bind(), which comm/c10d/gloo_device.cpp defines.
+/// Calls the system directly, not bind(), which comm/c10d/gloo_device.cpp defines.
 bool bind_to(int socket, const sockaddr_storage& address, socklen_t length) {
   return syscall(SYS_bind, socket, &address, length) == 0;
 }
 
-/// Another port each time: processes that start together do not all try the same.
+/// A different port each time, so processes that start together do not all try the same.
 int first_to_try(const PortRange& range) {
   static std::atomic<uint64_t> calls = 0;
   const auto others = static_cast<uint64_t>(range.size() - range.num_meeting());
@@ -62,8 +62,8 @@ std::optional<PortRange> port_range() {
   if (!text) return std::nullopt;
   const auto range = parse_port_range(*text);
   if (!range) {
-    throw InputError(fmt::format("WEFT_PORTS=\"{}\": expected the first and the last port, of 1024 to 65535, as in 20000-20100",
-                                 shortened(*text)));
+    throw InputError(
+        fmt::format("WEFT_PORTS=\"{}\": expected a range of ports within 1024-65535, like 20000-20100", shortened(*text)));
   }
   return range;
 }
@@ -74,7 +74,7 @@ bool bind_within(const std::optional<PortRange>& range, int socket, const sockad
   const bool is_internet = address.ss_family == AF_INET || address.ss_family == AF_INET6;
   if (!range || !is_internet || port_in(address) != 0) return bind_to(socket, address, length);
   const int first = first_to_try(*range);
-  // Where all are taken, those too that only old connections hold, which the kernel still remembers.
+  // If all are taken, also tries ports held only by old connections that the kernel still remembers.
   for (const int reuse : {0, 1}) {
     if (setsockopt(socket, SOL_SOCKET, SO_REUSEADDR, &reuse, sizeof reuse) != 0) return false;
     for (int i = 0; i < range->size(); ++i) {

@@ -11,7 +11,7 @@
 namespace weft {
 namespace {
 
-/// Whether a terminal does something with it instead of showing it.
+/// Returns whether a terminal acts on the character instead of showing it.
 bool is_command(uint32_t code) {
   if (code < 0x20 || (code >= 0x7F && code < 0xA0)) return true;
   if (code == 0x061C || code == 0xFEFF) return true;

@@ -21,11 +21,10 @@ namespace weft {
 
 FileDescriptor watch_process(int pid) {
   if (pid == ::getpid()) return FileDescriptor();
-  // Readable once the process has ended. One that has ended before is told by its missing.
+  // Readable once the process has ended. The open fails for a process that has already ended.
   const int fd = static_cast<int>(::syscall(SYS_pidfd_open, pid, 0));
   if (fd < 0)
-    throw CommError(
-        fmt::format("process {} of a peer rank cannot be watched: {}; it may have died", pid, std::strerror(errno)));
+    throw CommError(fmt::format("cannot watch process {} of a peer rank: {}; it may have died", pid, std::strerror(errno)));
   return FileDescriptor(fd);
 }
 
@@ -37,9 +36,9 @@ bool has_ended(const FileDescriptor& watched) {
 
 namespace {
 
-/// What /proc/PID/stat says from the state on; empty where it tells nothing.
+/// The fields of /proc/PID/stat from the state onwards; empty if the file cannot be read.
 std::string state_on(int pid) {
-  // "4711 (a name) T ...", where the name may hold anything. The process may end between the opening and the reading.
+  // Format: "4711 (a name) T ...", where the name may hold any character. The process may end between opening and reading.
   char line[4096];
   const InputFile file = open_input(fmt::format("/proc/{}/stat", pid));
   const int64_t length = file.reason.empty() ? read_input(file, 0, line, sizeof line) : -1;
@@ -60,7 +59,7 @@ ProcessState process_state(int pid) {
 }
 
 int64_t process_start(int pid) {
-  constexpr int kFieldsBefore = 19;  // from the state on
+  constexpr int kFieldsBefore = 19;  // counted from the state
   std::istringstream fields(state_on(pid));
   std::string field;
   for (int i = 0; i <= kFieldsBefore; ++i) fields >> field;

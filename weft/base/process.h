@@ -1,4 +1,4 @@
-// Other processes on this host: whether they still live.
+// Liveness of other processes on this host.
 #pragma once
 
 #include <cstdint>
@@ -7,17 +7,17 @@
 
 namespace weft {
 
-/// What has_ended() is asked about a process; empty, and never ended, for this process itself.
+/// Returns a handle for has_ended(). For this process the handle is empty, which means never ended.
 FileDescriptor watch_process(int pid);
 bool has_ended(const FileDescriptor& watched);
 
 enum class ProcessState { runs, stopped, ended };
 
-/// The state of a process as /proc tells it; `runs` where it tells nothing. A number may have gone to another process since:
-/// has_ended() is surer.
+/// Reads the state of a process from /proc; `runs` if it is unknown. The pid may have been reused by another process:
+/// has_ended() is more reliable.
 ProcessState process_state(int pid);
 
-/// When it was started, in ticks (sysconf(_SC_CLK_TCK)) since the machine began; 0 where /proc does not tell.
+/// Start time in ticks (sysconf(_SC_CLK_TCK)) since boot; 0 if /proc does not show it.
 int64_t process_start(int pid);
 
 }  // namespace weft

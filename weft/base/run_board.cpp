@@ -27,11 +27,11 @@ constexpr int kSeals = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL;
 
 FileDescriptor make_memory(const std::string& name) {
   FileDescriptor file(above_standard(memfd_create(name.c_str(), MFD_CLOEXEC | MFD_ALLOW_SEALING)));
-  if (!file) throw Error(fmt::format("cannot make memory for copies of the ranks' state: {}", std::strerror(errno)));
+  if (!file) throw Error(fmt::format("cannot allocate memory for copies of the ranks' state: {}", std::strerror(errno)));
   return file;
 }
 
-/// By which a file is known, as far as its device has others: -1 of a descriptor that is not open.
+/// The file's inode number; -1 for a descriptor that is not open.
 int64_t file_number(const FileDescriptor& file) {
   struct stat status {};
   return fstat(file.get(), &status) == 0 ? static_cast<int64_t>(status.st_ino) : -1;
@@ -39,13 +39,13 @@ int64_t file_number(const FileDescriptor& file) {
 
 }  // namespace
 
-/// Atomic, as a process may read what another one writes; lock-free, as that one may be killed.
+/// Atomic because processes read while others write; lock-free because a writer may be killed.
 struct RunBoard::Page {
   struct Head {
     std::atomic<int64_t> step, ranks, launch, data_bytes, text_bytes;
-    int64_t file;  ///< number of the file that it is of; set before any rank is started
+    int64_t file;  ///< number of the copy's file; set before any rank starts
   };
-  int64_t magic, num_copies;  ///< likewise
+  int64_t magic, num_copies;  ///< set before any rank starts
   std::atomic<int64_t> steps_done, saved_step, launch, failed_ns, growing, stopping;
   Head copies[1];  ///< rank x copy
 };
@@ -53,14 +53,14 @@ struct RunBoard::Page {
 RunBoard::RunBoard(int most_ranks) : page_file_(make_memory("weft:run board")) {
   bytes_ = sizeof(Page) + sizeof(Page::Head) * static_cast<size_t>(most_ranks) * kStateCopies;
   if (ftruncate(page_file_.get(), static_cast<off_t>(bytes_)) != 0) {
-    throw Error(fmt::format("cannot make the run's board: {}", std::strerror(errno)));
+    throw Error(fmt::format("cannot create the run's board: {}", std::strerror(errno)));
   }
-  // A file for each copy: the kernel writes to a file for one process at a time, and ranks copy at the same time.
+  // One file per copy: the kernel lets only one process write a file, and ranks copy concurrently.
   for (int i = 0; i < most_ranks * kStateCopies; ++i) {
     files_.push_back(make_memory(fmt::format("weft:state of rank {}, copy {}", i / kStateCopies, i % kStateCopies)));
   }
   if (fcntl(page_file_.get(), F_ADD_SEALS, kSeals) != 0 || !map()) {
-    throw Error(fmt::format("cannot make the run's board: {}", std::strerror(errno)));
+    throw Error(fmt::format("cannot create the run's board: {}", std::strerror(errno)));
   }
   page_->magic = kMagic;
   page_->saved_step = -1;
@@ -83,7 +83,7 @@ bool RunBoard::map() {
   return true;
 }
 
-/// Of a page that is mapped, so that it is as long as these files make it.
+/// Requires a mapped page, whose size then matches the number of files.
 bool RunBoard::is_whole() const {
   if (page_->magic != kMagic || page_->num_copies != static_cast<int64_t>(files_.size())) return false;
   for (size_t i = 0; i < files_.size(); ++i) {
@@ -102,7 +102,7 @@ std::unique_ptr<RunBoard> RunBoard::from_environment() {
   std::vector<FileDescriptor> files;
   std::istringstream in(*text);
   for (std::string number; std::getline(in, number, ',');) {
-    // Duplicates: the numbers themselves stay open, for a program that this rank may run.
+    // Duplicates, because the inherited descriptors stay open for a program that this rank may run.
     files.emplace_back(fcntl(parse_number<int>(number).value_or(-1), F_DUPFD_CLOEXEC, 3));
   }
   const int seals = files.empty() ? -1 : fcntl(files.front().get(), F_GET_SEALS);

@@ -20,7 +20,7 @@ namespace {
 
 std::string cause(int error) { return std::strerror(error); }
 
-// Not every file system can make a file without a name; a name that is removed at once does as well.
+// Not every file system supports unnamed files; a file unlinked immediately works too.
 int open_unnamed(const std::string& folder) {
   const int fd = ::open(folder.c_str(), O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
   if (fd >= 0 || (errno != EOPNOTSUPP && errno != EISDIR && errno != EINVAL)) return fd;
@@ -34,7 +34,7 @@ int open_unnamed(const std::string& folder) {
 
 ScratchFile::ScratchFile(std::string folder) : folder_(std::move(folder)), fd_(above_standard(open_unnamed(folder_))) {
   if (fd_.get() < 0) {
-    throw InputError(fmt::format("{}: cannot make a scratch file: {}; name another folder", folder_, cause(errno)));
+    throw InputError(fmt::format("{}: cannot create a scratch file: {}; name another folder", folder_, cause(errno)));
   }
 }
 
@@ -54,7 +54,7 @@ int64_t ScratchFile::reserve(int64_t bytes) {
   return grow(bytes);
 }
 
-/// From the hole at the end on, where there is one.
+/// Starts at the hole at the end, if there is one.
 int64_t ScratchFile::grow(int64_t bytes) {
   const bool has_hole = !holes_.empty() && std::prev(holes_.end())->second == size_;
   const int64_t begin = has_hole ? std::prev(holes_.end())->first : size_;
@@ -62,7 +62,7 @@ int64_t ScratchFile::grow(int64_t bytes) {
   if (const int error = ::posix_fallocate(fd_.get(), begin, bytes); error != 0) {
     throw InputError(fmt::format("{}: no room for {} of offloaded state: {}; {}, or name another folder", folder_,
                                  format_bytes(begin + bytes), cause(error),
-                                 error == EFBIG ? "raise the limit on file sizes (ulimit -f)" : "free some"));
+                                 error == EFBIG ? "raise the limit on file sizes (ulimit -f)" : "free some space"));
   }
   if (has_hole) holes_.erase(std::prev(holes_.end()));
   size_ = begin + bytes;

@@ -1,5 +1,5 @@
-// ScratchFile: room on disk that lasts as long as the object, or as the process: the file has no name, so that even a kill
-// leaves nothing behind.
+// ScratchFile: disk space that lasts as long as the object or the process: the file has no name, so even a kill leaves nothing
+// behind.
 #pragma once
 
 #include <cstdint>
@@ -12,16 +12,16 @@ namespace weft {
 
 class ScratchFile {
  public:
-  /// Makes the file in `folder`, which must exist. Throws InputError, naming the folder, when it cannot be made there.
+  /// Creates the file in `folder`, which must exist. Throws InputError that names the folder on failure.
   explicit ScratchFile(std::string folder);
 
-  /// Room for `bytes`, in the smallest hole that is large enough, or else at the end; returns where it begins. Zero-filled but
-  /// for what was released. Throws InputError when the disk has not enough, so that no later write fails for that.
+  /// Reserves `bytes` in the smallest hole that is large enough, else at the end; returns the offset. The space is zero-filled
+  /// except where it was used before. Throws InputError if the disk is full, so no later write fails for that reason.
   int64_t reserve(int64_t bytes);
-  /// Gives back what was reserved at `begin`, in one piece or in parts.
+  /// Releases what was reserved at `begin`, in one piece or in parts.
   void release(int64_t begin, int64_t bytes);
 
-  /// Throws Error, naming folder and cause, when the device fails; so does read().
+  /// Like read(), throws Error with the folder and the cause if the device fails.
   void write(int64_t offset, const void* data, int64_t bytes);
   void read(int64_t offset, void* data, int64_t bytes) const;
 
@@ -33,7 +33,7 @@ class ScratchFile {
   std::string folder_;
   FileDescriptor fd_;
   int64_t size_ = 0;
-  std::map<int64_t, int64_t> holes_;  ///< begin and end; none touches another
+  std::map<int64_t, int64_t> holes_;  ///< begin and end; never adjacent
 };
 
 }  // namespace weft

@@ -18,7 +18,7 @@ namespace weft {
 
 namespace {
 
-// Ids from here on are SLURM's own: of the batch script, of salloc's shell, of what holds the job together.
+// Ids from here on are SLURM's own: the batch script, salloc's shell, the job's container step.
 constexpr int64_t kFirstOwnId = 0xfffffff0;
 constexpr int kFirstPort = 23000, kPorts = 5000;
 
@@ -27,10 +27,10 @@ std::optional<int64_t> step_id() {
   return id && *id >= 0 && *id < kFirstOwnId ? id : std::nullopt;
 }
 
-/// Whether the task itself is the rank, and not something that started it there.
+/// Returns whether this process is a task that is itself a rank, rather than a rank that a task started.
 bool is_own_rank() { return step_id() && !env_string("RANK"); }
 
-/// A variable of those that mean the same: of the step, and where an older srun sets none, of the job.
+/// The first of several equivalent variables that is set: the step's or, if an older srun sets none, the job's.
 struct Variable {
   std::string name;
   std::optional<std::string> value;
@@ -47,12 +47,12 @@ int count_of(std::initializer_list<const char*> names) {
   const Variable variable = first_set(names);
   if (const auto count = env_count(variable.name.c_str())) return *count;
   throw InputError(
-      fmt::format("SLURM_STEP_ID is set but {} is not: start ranks by srun, or give each RANK and WORLD_SIZE", variable.name));
+      fmt::format("SLURM_STEP_ID is set but {} is not: start ranks with srun, or set RANK and WORLD_SIZE", variable.name));
 }
 
 void check_hosts(const SlurmStep& step, const Variable& list, const Variable& counts) {
   if (step.task >= step.num_tasks) {
-    throw InputError(fmt::format("SLURM_PROCID={} of {} tasks: the task's number must be below", step.task, step.num_tasks));
+    throw InputError(fmt::format("SLURM_PROCID={} of {} tasks: must be below the number of tasks", step.task, step.num_tasks));
   }
   const size_t num_hosts = step.hosts.size();
   if (static_cast<size_t>(step.node) >= num_hosts) {
@@ -60,12 +60,12 @@ void check_hosts(const SlurmStep& step, const Variable& list, const Variable& co
   }
   if (step.tasks_of_host.empty()) return;
   if (step.tasks_of_host.size() != num_hosts) {
-    throw InputError(fmt::format("{} tells of {} hosts, {} of {}: they must be of one step", counts.name,
+    throw InputError(fmt::format("{} lists {} hosts but {} lists {}: both must describe the same step", counts.name,
                                  step.tasks_of_host.size(), list.name, num_hosts));
   }
   const int64_t all = std::accumulate(step.tasks_of_host.begin(), step.tasks_of_host.end(), int64_t{0});
   if (all != step.num_tasks) {
-    throw InputError(fmt::format("{}={} tells of {} tasks, but the step has {}: they must be of one step", counts.name,
+    throw InputError(fmt::format("{}={} lists {} tasks but the step has {}: both must describe the same step", counts.name,
                                  *counts.value, all, step.num_tasks));
   }
 }
@@ -73,16 +73,16 @@ void check_hosts(const SlurmStep& step, const Variable& list, const Variable& co
 }  // namespace
 
 std::string SlurmStep::address() const {
-  if (const auto told = env_string("MASTER_ADDR")) return *told;
+  if (const auto address = env_string("MASTER_ADDR")) return *address;
   return hosts.size() == 1 ? "127.0.0.1" : hosts.front();
 }
 
 int SlurmStep::port() const {
   for (const char* name : {"WEFT_PORT", "MASTER_PORT"}) {
-    const auto told = env_count(name);
-    if (!told) continue;
-    if (*told < 1 || *told > 65535) throw InputError(fmt::format("{}={}: not a TCP port", name, *told));
-    return *told;
+    const auto port = env_count(name);
+    if (!port) continue;
+    if (*port < 1 || *port > 65535) throw InputError(fmt::format("{}={}: not a TCP port", name, *port));
+    return *port;
   }
   const auto range = port_range();
   const int first = range ? range->first : kFirstPort;
@@ -98,15 +98,15 @@ std::optional<SlurmStep> slurm_step() {
   if (!id) return std::nullopt;
   if (const auto parts = env_count("SLURM_HET_SIZE"); parts && *parts > 1) {
     throw InputError(fmt::format(
-        "SLURM_HET_SIZE={}: ranks of a heterogeneous job do not find each other by SLURM's variables, of which each of "
-        "its parts has its own; use one kind of node, or give each rank RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT",
+        "SLURM_HET_SIZE={}: ranks of a heterogeneous job cannot find each other through SLURM's variables, because "
+        "each component sets its own; use one kind of node, or give each rank RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT",
         *parts));
   }
   const auto job = first_set({"SLURM_JOB_ID", "SLURM_JOBID"}).value;
   const Variable list = first_set({"SLURM_STEP_NODELIST", "SLURM_JOB_NODELIST", "SLURM_NODELIST"});
   const Variable counts = first_set({"SLURM_STEP_TASKS_PER_NODE", "SLURM_TASKS_PER_NODE"});
   if (!job || !list.value) {
-    throw InputError(fmt::format("SLURM_STEP_ID is set but {} is not: start ranks by srun, or give each RANK and WORLD_SIZE",
+    throw InputError(fmt::format("SLURM_STEP_ID is set but {} is not: start ranks with srun, or set RANK and WORLD_SIZE",
                                  job ? list.name : "SLURM_JOB_ID"));
   }
   SlurmStep step{.job = *job,
@@ -125,9 +125,9 @@ std::optional<SlurmStep> slurm_step() {
 std::optional<int> slurm_cores_per_task() { return is_own_rank() ? env_count("SLURM_CPUS_PER_TASK") : std::nullopt; }
 
 std::optional<int> slurm_gpus_per_task() {
-  const auto told = env_string("SLURM_GPUS_PER_TASK");  // "1" or "a100:1"
-  if (!is_own_rank() || !told) return std::nullopt;
-  return parse_number<int>(std::string_view(*told).substr(told->rfind(':') + 1));
+  const auto gpus = env_string("SLURM_GPUS_PER_TASK");  // "1" or "a100:1"
+  if (!is_own_rank() || !gpus) return std::nullopt;
+  return parse_number<int>(std::string_view(*gpus).substr(gpus->rfind(':') + 1));
 }
 
 }  // namespace weft

@@ -1,4 +1,4 @@
-// SlurmStep: what srun says of the task that this process is.
+// SlurmStep: srun's description of this process's task.
 #pragma once
 
 #include <cstdint>
@@ -8,34 +8,33 @@
 
 namespace weft {
 
-/// One task of a step that srun started. Its tasks may be ranks, or each the agent of a host that starts the ranks there.
+/// One task of a step that srun started. Tasks are either ranks or agents, one per host, that start the ranks there.
 struct SlurmStep {
   std::string job;  ///< "4711"
   int64_t step = 0;
   int restarts = 0;  ///< how often the job was requeued
-  int task = 0;      ///< this one's number, from 0
+  int task = 0;      ///< task number, from 0
   int num_tasks = 1;
-  int local_task = 0;                   ///< its number on its host
-  int node = 0;                         ///< its host's number, from 0
-  std::vector<std::string> hosts = {};  ///< by their numbers, as SLURM names them
-  std::vector<int> tasks_of_host = {};  ///< the same; empty where the environment does not tell
+  int local_task = 0;                   ///< task number on its host
+  int node = 0;                         ///< host number, from 0
+  std::vector<std::string> hosts = {};  ///< by host number, as SLURM names them
+  std::vector<int> tasks_of_host = {};  ///< by host number; empty if the environment does not say
 
-  /// Where the tasks meet: task 0 is on the first host. MASTER_ADDR replaces it.
+  /// Address where the tasks meet: MASTER_ADDR, else the first host, which has task 0.
   std::string address() const;
-  /// The port that they meet at: WEFT_PORT, MASTER_PORT, or one that follows from the job, how often it was requeued, and the
-  /// step, of 23000 to 27999, outside the range that the kernel hands out, or of the first of WEFT_PORTS. Steps of one job
-  /// differ.
+  /// Port where the tasks meet: WEFT_PORT, MASTER_PORT, or one derived from job, requeues and step: from 23000 to 27999,
+  /// outside the kernel's ephemeral range, or from the first ports of WEFT_PORTS. It differs for each step of a job.
   int port() const;
-  /// A text that only this step's tasks have, unless somebody guesses it: it keeps strays out, and is no secret.
+  /// Returns a text unique to this step's tasks. It keeps unrelated processes out, but can be guessed: it is not a secret.
   std::string token() const;
 };
 
-/// The step's task that this process is; none outside a step, as in a batch script or in the shell of salloc, whatever these
-/// are told of the job. Throws InputError for an environment that contradicts itself, and for a heterogeneous job.
+/// Returns the task that this process is; nullopt outside a step, as in a batch script or salloc's shell, even though their
+/// environments describe the job. Throws InputError for a contradictory environment and for a heterogeneous job.
 std::optional<SlurmStep> slurm_step();
 
-/// What srun gave each task of a step whose tasks are ranks, this process one of them: cores (--cpus-per-task), and GPUs that
-/// it alone sees (--gpus-per-task). None where that is not told.
+/// Resources per task, if this process is a task of a step whose tasks are ranks: cores (--cpus-per-task), and GPUs that only
+/// this task sees (--gpus-per-task). nullopt if unknown.
 std::optional<int> slurm_cores_per_task();
 std::optional<int> slurm_gpus_per_task();
 

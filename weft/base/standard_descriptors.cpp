@@ -18,7 +18,7 @@ int above_standard(int fd) {
 
 void open_standard_descriptors() {
   for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; ++fd) {
-    // The lowest free number is taken, and those below are open by now.
+    // open() takes the lowest free number, and all lower ones are already open.
     if (::fcntl(fd, F_GETFD) < 0 && errno == EBADF) ::open("/dev/null", O_RDWR);
   }
 }

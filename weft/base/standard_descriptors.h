@@ -1,16 +1,16 @@
-// Descriptors 0, 1 and 2. Where a program was started with its standard input, output or error closed, the next file that is
-// opened takes that number, and what anybody prints goes into it.
+// Descriptors 0, 1 and 2. If a program starts with its standard input, output or error closed, the next opened file takes that
+// number, and anything printed goes into it.
 #pragma once
 
 namespace weft {
 
-/// Takes over a descriptor that was just opened: the same one, or where it is below 3 a duplicate that is not (closed on exec).
-/// -1, as a call that failed leaves it, stays -1, and is returned with errno where there is no number left. The library opens
-/// what it writes through this, because descriptors are the program's to arrange.
+/// Takes over a descriptor that was just opened. Returns it, or, if it is below 3, a duplicate of 3 or above (closed on exec).
+/// Passes -1 of a failed call through, and returns -1 with errno if no descriptor is left. The library opens every file it
+/// writes through this, because the standard descriptors belong to the program.
 int above_standard(int fd);
 
-/// Opens /dev/null as those of 0, 1 and 2 that are closed. For the start of a program: not every library is as careful, and
-/// LibTorch's sockets would take their numbers too.
+/// Opens /dev/null for each of 0, 1 and 2 that is closed. Call it at program start: not every library is as careful, and
+/// LibTorch's sockets would take these numbers too.
 void open_standard_descriptors();
 
 }  // namespace weft

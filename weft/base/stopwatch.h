@@ -1,14 +1,14 @@
-// Stopwatch: how long something took.
+// Stopwatch: elapsed time.
 #pragma once
 
 #include <chrono>
 
 namespace weft {
 
-/// Runs from when it was made.
+/// Starts at construction.
 class Stopwatch {
  public:
-  /// Since it was made.
+  /// Seconds since construction.
   double seconds() const { return std::chrono::duration<double>(Clock::now() - begin_).count(); }
 
  private:

@@ -18,36 +18,36 @@ template <class Kind>
   throw Kind(text);
 }
 
-struct ToldKind {
+struct ErrorKind {
   char letter;
   bool (*holds)(const std::exception&);
   void (*raise)(const std::string&);
 };
 
-/// A class before those that it derives from.
-constexpr std::array<ToldKind, 8> kKinds = {{{'d', is<DamageError>, raise<DamageError>},
-                                             {'h', is<HeldError>, raise<HeldError>},
-                                             {'u', is<InputError>, raise<InputError>},
-                                             {'i', is<IoError>, raise<IoError>},
-                                             {'m', is<MemoryError>, raise<MemoryError>},
-                                             {'m', is<std::bad_alloc>, raise<MemoryError>},
-                                             {'n', is<NumericError>, raise<NumericError>},
-                                             {'c', is<CommError>, raise<CommError>}}};
+/// Derived classes come before their bases.
+constexpr std::array<ErrorKind, 8> kKinds = {{{'d', is<DamageError>, raise<DamageError>},
+                                              {'h', is<HeldError>, raise<HeldError>},
+                                              {'u', is<InputError>, raise<InputError>},
+                                              {'i', is<IoError>, raise<IoError>},
+                                              {'m', is<MemoryError>, raise<MemoryError>},
+                                              {'m', is<std::bad_alloc>, raise<MemoryError>},
+                                              {'n', is<NumericError>, raise<NumericError>},
+                                              {'c', is<CommError>, raise<CommError>}}};
 
 }  // namespace
 
-std::string told_error(const std::exception& error) {
-  const auto kind = std::find_if(kKinds.begin(), kKinds.end(), [&](const ToldKind& k) { return k.holds(error); });
+std::string encode_error(const std::exception& error) {
+  const auto kind = std::find_if(kKinds.begin(), kKinds.end(), [&](const ErrorKind& k) { return k.holds(error); });
   return std::string(1, kind == kKinds.end() ? 'e' : kind->letter) + error.what();
 }
 
-std::string told_text(const std::string& told) { return told.substr(1); }
+std::string encoded_message(const std::string& encoded) { return encoded.substr(1); }
 
-void throw_told(const std::string& told) {
-  for (const ToldKind& kind : kKinds) {
-    if (kind.letter == told.front()) kind.raise(told_text(told));
+void throw_encoded(const std::string& encoded) {
+  for (const ErrorKind& kind : kKinds) {
+    if (kind.letter == encoded.front()) kind.raise(encoded_message(encoded));
   }
-  throw Error(told_text(told));
+  throw Error(encoded_message(encoded));
 }
 
 bool is_io_failure(int error) {

@@ -1,5 +1,4 @@
-// Kinds of errors about what is stored, by what is to be done about them: a checkpoint that is damaged is passed over for an
-// older one, one that cannot be read at the moment is not.
+// Storage errors, by remedy: an older checkpoint replaces a damaged one, but not a temporarily unreadable one.
 #pragma once
 
 #include <exception>
@@ -9,35 +8,35 @@
 
 namespace weft {
 
-/// What is stored is not what was written: a file is missing, cut short or changed.
+/// The stored data is not what was written: a file is missing, cut short or changed.
 class DamageError : public InputError {
  public:
   using InputError::InputError;
 };
 
-/// A device or the network failed, also when it was asked again: what is stored may be as it should be.
+/// A device or the network failed, even after retries; the stored data may be intact.
 class IoError : public Error {
  public:
   using Error::Error;
 };
 
-/// Another run has what is asked for.
+/// Another run holds the resource.
 class HeldError : public InputError {
  public:
   using InputError::InputError;
 };
 
-/// An error as a text that other ranks are told: its kind and what it says.
-std::string told_error(const std::exception& error);
-/// What such a text says.
-std::string told_text(const std::string& told);
-/// Throws an error of the kind that such a text tells of: InputError, DamageError, IoError, HeldError, MemoryError,
-/// NumericError, CommError, or Error.
-[[noreturn]] void throw_told(const std::string& told);
+/// Encodes an error, its kind and its message, as text for other ranks.
+std::string encode_error(const std::exception& error);
+/// Returns the message of an encoded error.
+std::string encoded_message(const std::string& encoded);
+/// Throws an encoded error with its kind: InputError, DamageError, IoError, HeldError, MemoryError, NumericError, CommError, or
+/// Error.
+[[noreturn]] void throw_encoded(const std::string& encoded);
 
-/// Whether errno tells of a device or a network that fails, rather than of what the path names.
+/// Returns whether errno means a failing device or network, not a problem with the path.
 bool is_io_failure(int error);
-/// Throws IoError where errno tells of such a failure, InputError otherwise.
+/// Throws IoError if is_io_failure(error), otherwise InputError.
 [[noreturn]] void throw_storage_error(int error, const std::string& text);
 
 }  // namespace weft

@@ -1,15 +1,15 @@
-// What the system calls this host, and by what it can be told from others of that name.
+// The system's name for this host, and an identity that distinguishes hosts of the same name.
 #pragma once
 
 #include <string>
 
 namespace weft {
 
-/// gethostname(2); empty where the system has none.
+/// Returns gethostname(2); empty if the system has no name.
 std::string system_host_name();
 
-/// What processes have alike that see each other's numbers, and so can share memory: the same boot of the same kernel, and the
-/// same process namespace. Empty where the system does not tell.
+/// Returns an identity that is equal for processes that see each other's pids and so can share memory: those of the same kernel
+/// boot and the same pid namespace. Empty if the system does not provide it.
 std::string system_identity();
 
 }  // namespace weft

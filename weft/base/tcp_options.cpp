@@ -15,9 +15,9 @@ namespace weft {
 
 namespace {
 
-/// TCP_RTO_MAX_MS, which headers older than the kernel do not know. 1000 is the least that it takes.
+/// TCP_RTO_MAX_MS, missing from older headers. 1000 is the minimum.
 constexpr int kLongestRetryOption = 44, kLongestRetry_ms = 1000;
-/// Linux gives up after 15 tries (tcp_retries2), which are some 15 minutes where waits double: as long, now in time.
+/// By default Linux gives up after 15 retries (tcp_retries2), about 15 minutes with doubling waits; this keeps that time.
 constexpr int kGiveUp_ms = 15 * 60 * 1000;
 
 bool is_tcp_connection(int descriptor) {

@@ -1,23 +1,22 @@
-// How TCP connections between hosts are set: messages go at once, and data that was lost is sent again each second at most.
+// Options of TCP connections between hosts: no send delay, and retransmission of lost data at least once per second.
 #pragma once
 
 #include <set>
 
 namespace weft {
 
-/// Small messages are not kept back to be sent with more.
+/// Sends small messages immediately (TCP_NODELAY).
 void send_at_once(int socket);
 
-/// After a link was cut data flows again within a second of its mending: the system waits no longer than that before it tries
-/// again, where it would double its wait each time (a link that was cut for 9 s may lie idle for 4 more). It gives up after 15
-/// minutes, as it would without (TCP_USER_TIMEOUT, for who wants less, is set after this). Does nothing before Linux 6.15.
+/// Caps the retransmission wait at one second, so data flows again within a second after a cut link recovers; by default the
+/// wait doubles each time (a link cut for 9 s may idle for 4 more). Gives up after 15 minutes, like the default; to give up
+/// sooner, set TCP_USER_TIMEOUT afterwards. Does nothing before Linux 6.15.
 void retry_each_second(int socket);
 
-/// Bytes that have been sent and that the other end's system has not confirmed; 0 too for what is no connection, or none any
-/// more.
+/// Returns the bytes sent but not yet acknowledged by the peer's system; 0 for anything but an open connection.
 int unconfirmed_bytes(int socket);
 
-/// This process's TCP sockets that have another end, for those of libraries that hand them to nobody.
+/// Returns this process's connected TCP sockets, including those that libraries do not expose.
 std::set<int> tcp_connections();
 
 }  // namespace weft

@@ -1,5 +1,5 @@
-// time_limit: how long a wait is that somebody asked for, as a time that can be added to any clock's: an option of infinitely
-// many seconds, or of 1e300, is not an overflow but forever.
+// time_limit: bounds a requested wait so that adding it to a clock's time cannot overflow: an option of `inf` or 1e300 seconds
+// means forever.
 #pragma once
 
 #include <algorithm>
@@ -8,15 +8,15 @@
 
 namespace weft {
 
-/// A century: nobody waits longer, and nanoseconds from any moment on have room for it.
+/// A century: longer than any wait, yet added to any time it still fits a clock's nanoseconds.
 inline constexpr std::chrono::milliseconds kForever = std::chrono::hours(24 * 365 * 100);
 
-/// The time, at most kForever; none where it is negative.
+/// Clamps the time to at most kForever and at least zero.
 constexpr std::chrono::milliseconds time_limit(std::chrono::milliseconds time) {
   return std::clamp(time, std::chrono::milliseconds(0), kForever);
 }
 
-/// So many seconds, rounded up to milliseconds and at most kForever; none where they are negative or not a number.
+/// Converts seconds to milliseconds, rounded up, at most kForever; zero for negative numbers and NaN.
 constexpr std::chrono::milliseconds time_limit(double seconds) {
   constexpr double kMost_s = static_cast<double>(kForever.count()) / 1e3;
   if (!(seconds > 0.0)) return std::chrono::milliseconds(0);

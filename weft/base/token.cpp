@@ -19,7 +19,7 @@ std::string hexadecimal(std::string_view bytes) {
 std::string random_bytes(int count) {
   std::string bytes(static_cast<size_t>(count), '\0');
   if (RAND_bytes(reinterpret_cast<unsigned char*>(bytes.data()), count) != 1) {
-    throw Error("the system has no random numbers for the job's secret; set WEFT_TOKEN to one of your own on all hosts");
+    throw Error("the system provides no random numbers for the job's secret; set WEFT_TOKEN to the same secret on all hosts");
   }
   return bytes;
 }
@@ -33,7 +33,7 @@ std::string hmac_sha256(std::string_view key, std::string_view data) {
   unsigned int size = 0;
   if (HMAC(EVP_sha256(), key.data(), static_cast<int>(key.size()), reinterpret_cast<const unsigned char*>(data.data()),
            data.size(), reinterpret_cast<unsigned char*>(digest.data()), &size) == nullptr) {
-    throw Error("OpenSSL cannot compute HMAC-SHA256; check that its library is whole and allows that digest");
+    throw Error("OpenSSL cannot compute HMAC-SHA256; check that the library is intact and allows that digest");
   }
   digest.resize(size);
   return digest;

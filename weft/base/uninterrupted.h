@@ -1,11 +1,11 @@
-// uninterrupted: a system call that signals do not end.
+// uninterrupted: a system call that retries when a signal interrupts it.
 #pragma once
 
 #include <cerrno>
 
 namespace weft {
 
-/// What `call` returns, which is called again while a signal interrupts it (-1 and EINTR).
+/// Returns the result of `call`, retried while a signal interrupts it (-1 and EINTR).
 template <class Call>
 auto uninterrupted(const Call& call) {
   auto result = call();

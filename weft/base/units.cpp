@@ -16,11 +16,11 @@ std::string three_digits(double value) {
   return fmt::format("{:.{}f}", value, decimals);
 }
 
-// `units` in rising order, each `factor` times the one before it; the first one's values are whole numbers.
+// `units` in rising order, each `factor` times the one before; values in the first unit are whole numbers.
 std::string scaled(double value, double factor, std::span<const char* const> units) {
   size_t unit = 0;
   while (unit + 1 < units.size() && std::fabs(value) >= factor * (1 - 0.0005)) {
-    // A value that would round up to the next unit goes there; a whole number just below it stays.
+    // A value that would round up to one of the next unit is shown in that unit; a whole number just below stays.
     if (unit == 0 && std::fabs(std::round(value)) < factor) break;
     value /= factor;
     ++unit;
@@ -53,7 +53,7 @@ std::string format_count(double count) {
 
 std::string format_duration(double seconds) {
   if (seconds == 0.0) return "0 s";
-  constexpr double kAge = 1e15;  // beyond the years that anything counts
+  constexpr double kAge = 1e15;  // longer than any real duration
   if (!std::isfinite(seconds) || std::abs(seconds) > kAge) return "unknown";
   if (seconds < 0.0) return fmt::format("-{}", format_duration(-seconds));
   if (seconds < 0.9995e-6) return three_digits(seconds * 1e9) + " ns";

@@ -1,4 +1,4 @@
-// UTF-8, a character at a time.
+// UTF-8, one character at a time.
 #pragma once
 
 #include <cstddef>
@@ -7,17 +7,16 @@
 
 namespace weft {
 
-/// A character, and how many bytes it takes: 0 where there is no UTF-8.
+/// A character and its length in bytes: 0 for invalid UTF-8.
 struct Character {
   uint32_t code = 0;
   size_t bytes = 0;
 };
 
-/// The first character of a text that is not empty. Longer forms than need be, surrogates and what lies above U+10FFFF are no
-/// UTF-8.
+/// Returns the first character of a non-empty text. Overlong forms, surrogates and codes above U+10FFFF are not UTF-8.
 Character first_character(std::string_view text);
 
-/// Whether a byte is one of a character, but not its first.
+/// Returns whether a byte continues a character, i.e. is not its first byte.
 bool continues_character(char byte);
 
 }  // namespace weft

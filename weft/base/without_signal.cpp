@@ -24,7 +24,7 @@ bool is_pending(int number) {
 
 }  // namespace
 
-// The kernel sends the signal to the thread that writes, so blocking and taking it there is seen by nobody else.
+// The kernel signals the writing thread, so blocking and consuming the signal there affects no other thread.
 WithoutSignal::WithoutSignal(int number) : number_(number), was_pending_(is_pending(number)) {
   const sigset_t set = only(number_);
   pthread_sigmask(SIG_BLOCK, &set, &old_mask_);

@@ -1,6 +1,6 @@
-// WithoutSignal: while it lives, a write of this thread that would end the process by a signal is an ordinary error, which the
-// writer has a message for: EFBIG instead of SIGXFSZ beyond the limit on file sizes (ulimit -f, RLIMIT_FSIZE), EPIPE instead of
-// SIGPIPE where nobody reads any more. The program's own handling of the signal stays as it is.
+// WithoutSignal: turns a signal that a write of this thread would raise into an ordinary error that the writer can report:
+// EFBIG instead of SIGXFSZ beyond the file-size limit (ulimit -f, RLIMIT_FSIZE), EPIPE instead of SIGPIPE if the reader is
+// gone. The program's own handling of the signal is unchanged.
 #pragma once
 
 #include <signal.h>
@@ -9,9 +9,9 @@ namespace weft {
 
 class WithoutSignal {
  public:
-  /// `number` is that of a signal which the kernel sends to the thread that writes.
+  /// `number` is a signal that the kernel sends to the writing thread.
   explicit WithoutSignal(int number);
-  /// Leaves errno alone.
+  /// Preserves errno.
   ~WithoutSignal();
   WithoutSignal(const WithoutSignal&) = delete;
   WithoutSignal& operator=(const WithoutSignal&) = delete;

@@ -25,10 +25,10 @@ namespace fs = std::filesystem;
   throw InputError(fmt::format("{}: cannot write it: {}", path, reason));
 }
 
-/// Where the file really goes. Refuses what a rename must not replace: a folder, a device.
+/// Returns the path that is really written, with links followed. Rejects what a rename must not replace: a folder, a device.
 std::string resolve(const std::string& path) {
   if (path.empty()) throw InputError("cannot write to an empty path; name a file");
-  if (path.find('\0') != std::string::npos) refuse(path, "no path holds a NUL; name another path");
+  if (path.find('\0') != std::string::npos) refuse(path, "the path contains a NUL; name another path");
   std::error_code code;
   fs::path target = path;
   // Not fs::canonical(): a link to a file that does not exist yet is followed too. A loop of links ends at status().
@@ -48,7 +48,7 @@ std::string folder_of(const std::string& target) {
   return folder.empty() ? "." : folder.string();
 }
 
-/// The name by which a file without one can be linked.
+/// Path by which an unnamed file can be linked.
 std::string own_name(int descriptor) { return fmt::format("/proc/self/fd/{}", descriptor); }
 
 bool link(int descriptor, const std::string& name) {
@@ -72,21 +72,21 @@ AtomicFile::~AtomicFile() {
   if (!temporary_.empty()) unlink(temporary_.c_str());
 }
 
-/// Of the file that will be replaced.
+/// Copies mode and owner of the file to be replaced.
 void AtomicFile::take_over_mode() const {
   struct stat old {};
   if (::stat(target_.c_str(), &old) != 0) return;
-  // Not this process's to give, perhaps: then it stays its own, and no other group may do what the old one might.
+  // If this process may not change owner and group, the new group gets no more rights than everybody has.
   const bool has_group =
       fchown(descriptor_.get(), old.st_uid, old.st_gid) == 0 || fchown(descriptor_.get(), uid_t(-1), old.st_gid) == 0;
   const mode_t of_others = old.st_mode & S_IRWXO;
   const mode_t group = has_group ? old.st_mode & S_IRWXG : old.st_mode & (of_others << 3U);
   if (fchmod(descriptor_.get(), (old.st_mode & S_IRWXU) | group | of_others) != 0) {
-    // A file system that has no modes.
+    // This file system has no modes.
   }
 }
 
-/// False where files of this folder have names, or where they could not be given any (no /proc).
+/// Returns false where the file system makes no unnamed files, or none that can be linked (no /proc).
 bool AtomicFile::open_unnamed(const std::string& folder) {
   descriptor_ = FileDescriptor(above_standard(open(folder.c_str(), O_TMPFILE | O_WRONLY | O_CLOEXEC, 0666)));
   if (!descriptor_) return false;
@@ -94,7 +94,7 @@ bool AtomicFile::open_unnamed(const std::string& folder) {
     descriptor_.close();
     return false;
   }
-  // For the moment in which it is linked but not yet renamed.
+  // Keeps it locked between link and rename.
   hold_partial(descriptor_.get());
   return true;
 }
@@ -103,7 +103,7 @@ void AtomicFile::open_named(const std::string& folder) {
   for (int number = 0; temporary_.empty(); ++number) {
     const std::string name = partial_name(folder, number);
     descriptor_ = FileDescriptor(above_standard(open(name.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666)));
-    if (!descriptor_ && errno != EEXIST) fail("create a file in its folder", errno);  // else it is another thread's
+    if (!descriptor_ && errno != EEXIST) fail("create a file in its folder", errno);  // EEXIST: another thread's file
     if (descriptor_ && hold_partial(descriptor_.get())) temporary_ = name;
   }
 }
@@ -117,7 +117,7 @@ void AtomicFile::fail(const char* action, int error) const {
 
 void AtomicFile::write(const void* data, size_t bytes) {
   const WithoutSignal guard(SIGXFSZ);
-  if (!write_all(descriptor_.get(), data, static_cast<int64_t>(bytes))) fail("write all of it", errno);
+  if (!write_all(descriptor_.get(), data, static_cast<int64_t>(bytes))) fail("write the whole file", errno);
 }
 
 void AtomicFile::link_in_place() {
@@ -134,7 +134,7 @@ void AtomicFile::link_in_place() {
 
 void AtomicFile::commit() {
   // The bytes must be on the disk before the name is: otherwise a power cut could leave an empty file under the old name.
-  if (fsync(descriptor_.get()) != 0) fail("write all of it", errno);
+  if (fsync(descriptor_.get()) != 0) fail("write the whole file", errno);
   if (temporary_.empty() && !link(descriptor_.get(), target_)) {
     if (errno != EEXIST) fail("put it in place", errno);
     link_in_place();
@@ -143,8 +143,8 @@ void AtomicFile::commit() {
   temporary_.clear();
   descriptor_.close();
   const FileDescriptor folder(open(folder_of(target_).c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-  if (!folder) return;  // a folder that may be written but not read: the file is in place all the same
-  fsync(folder.get());  // some file systems cannot; the file is in place all the same
+  if (!folder) return;  // no read permission on the folder: the file is in place
+  fsync(folder.get());  // not supported everywhere; the file is in place
 }
 
 void write_file(const std::string& path, std::string_view text) {

@@ -14,7 +14,7 @@ void WeightsDigest::add(const std::string& name, const at::Tensor& tensor) {
   if (!is_first_ && name == last_) throw InputError(fmt::format("digest: two tensors are named \"{}\"; rename one", name));
   if (!is_first_ && name < last_)
     throw InputError(fmt::format("digest: \"{}\" comes after \"{}\"; add them in order", name, last_));
-  if (name.find('\0') != std::string::npos) throw InputError("digest: a tensor's name holds a zero byte; rename it");
+  if (name.find('\0') != std::string::npos) throw InputError("digest: a tensor name contains a zero byte; rename it");
   if (!tensor.defined()) throw InputError(fmt::format("digest: tensor \"{}\" is undefined", name));
   is_first_ = false;
   last_ = name;

@@ -22,14 +22,14 @@ namespace fs = std::filesystem;
 
 constexpr std::string_view kEnding = ".partial";
 
-/// The host is in the name because some network file systems keep locks on one host only.
+/// Prefix of this host's files. Some network file systems keep locks on one host only, hence the host in the name.
 std::string beginning() {
   std::string name = fmt::format(".weft-{}-", system_host_name());
   std::replace(name.begin(), name.end(), '/', '_');
   return name;
 }
 
-/// Whether what follows the beginning is "PID-NUMBER.partial": the name of another host may begin with this one's.
+/// True for "PID-NUMBER.partial" after the prefix: another host's name may begin with this one's.
 bool is_numbered(std::string_view rest) {
   if (!rest.ends_with(kEnding)) return false;
   rest.remove_suffix(kEnding.size());
@@ -44,7 +44,7 @@ bool lock(int descriptor) {
   return uninterrupted([&] { return ::flock(descriptor, LOCK_EX | LOCK_NB); }) == 0;
 }
 
-/// Whether `path` names the very file of `descriptor`.
+/// True if `path` names the very file of `descriptor`.
 bool names(const std::string& path, int descriptor) {
   struct stat by_name {
   }, by_descriptor{};
@@ -52,8 +52,8 @@ bool names(const std::string& path, int descriptor) {
          by_name.st_dev == by_descriptor.st_dev && by_name.st_ino == by_descriptor.st_ino;
 }
 
-/// Opened for writing, which some network file systems want for a lock. Under it, so that no other process removes it
-/// meanwhile; and nobody makes another of that name before it is gone.
+/// Opens for writing, because some network file systems require that for a lock. While it is locked, no other process removes
+/// the file, and none creates another with that name before it is gone.
 void remove_unless_held(const std::string& path) {
   const FileDescriptor file(::open(path.c_str(), O_WRONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
   if (file && lock(file.get()) && names(path, file.get())) ::unlink(path.c_str());

@@ -1,20 +1,18 @@
-// Files that a writer names before they are whole, and that it leaves behind when it is killed: their names, and their removal.
+// Partial files: names for files that are still being written, and removal of those that a killed writer left behind.
 #pragma once
 
 #include <string>
 
 namespace weft {
 
-/// A name for a file that is not whole yet, "FOLDER/.weft-HOST-PID-N.partial": that of no other writer that is alive, on any
-/// host.
+/// Returns a name for an unfinished file, "FOLDER/.weft-HOST-PID-N.partial", that no other live writer on any host uses.
 std::string partial_name(const std::string& folder, int number);
 
-/// Holds the file of `descriptor` for this process until it is closed. False where somebody else holds it, or where it has no
-/// name any more: remove_left_overs() came between. True where the file system has no locks.
+/// Locks the file of `descriptor` for this process until it is closed. Returns false if another process has locked it, or if
+/// remove_left_overs() has unlinked it meanwhile; true where the file system has no locks.
 bool hold_partial(int descriptor);
 
-/// Removes the files of that form in `folder` which this host's writers named and no process holds. Errors are ignored: it is
-/// somebody else's rubbish.
+/// Removes this host's partial files in `folder` that no process has locked. Ignores errors: the files belong to others.
 void remove_left_overs(const std::string& folder);
 
 }  // namespace weft

@@ -15,7 +15,7 @@ namespace {
 
 using OptionsJson = nlohmann::ordered_json;
 
-constexpr const char* kMostTokens = "context";  // bounds samples, computes nothing
+constexpr const char* kMostTokens = "context";  // limits sample length only; not compared
 
 }  // namespace
 
@@ -28,7 +28,7 @@ std::string model_options_text(const std::vector<ModelOption>& options) {
 std::vector<ModelOption> parse_model_options(const std::string& text, const std::string& where) {
   const OptionsJson json = OptionsJson::parse(text, nullptr, /*allow_exceptions=*/false);
   const bool good = json.is_object() && std::all_of(json.begin(), json.end(), [](const auto& v) { return v.is_string(); });
-  if (!good) throw InputError(fmt::format("{}: what it says of its model is damaged: {}", where, shortened(text)));
+  if (!good) throw InputError(fmt::format("{}: its model options are damaged: {}", where, shortened(text)));
   std::vector<ModelOption> options;
   for (const auto& [name, value] : json.items()) options.push_back({name, value.get<std::string>()});
   return options;
@@ -55,11 +55,11 @@ std::vector<std::string> option_differences(const std::vector<ModelOption>& ther
     const auto own =
         std::find_if(here.begin(), here.end(), [&name = name](const ModelOption& option) { return option.name == name; });
     if (own == here.end()) {
-      lines.push_back(fmt::format("model.{} is {} there, and no option of this model", name, value));
+      lines.push_back(fmt::format("model.{} is {} there, not an option of this model", name, value));
     } else if (own->value != value) {
       lines.push_back(fmt::format("model.{} is {} there, {} here", name, value, own->value));
     }
-    if (name == "name" && !lines.empty()) break;  // another kind of model: the rest says nothing
+    if (name == "name" && !lines.empty()) break;  // another kind of model: the rest is not comparable
   }
   return lines;
 }

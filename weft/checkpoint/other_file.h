@@ -1,4 +1,4 @@
-// What a file is that was taken for weights and is none: the usual mistakes, by their first bytes.
+// Recognizes files given as weights by mistake: the usual cases, by their first bytes.
 #pragma once
 
 #include <string>
@@ -8,8 +8,8 @@
 
 namespace weft {
 
-/// What the file is and what to do, "a pointer of Git LFS, not the file itself; fetch it with `git lfs pull`", by its first
-/// kHeadBytes; empty where they are none of those known.
-std::string what_file_is(std::string_view head);
+/// Recognizes a file by its first kHeadBytes. Returns what it is and what to do, "a Git LFS pointer, not the file itself; fetch
+/// it with `git lfs pull`"; empty for an unknown kind.
+std::string describe_foreign_file(std::string_view head);
 
 }  // namespace weft

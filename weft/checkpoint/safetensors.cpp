@@ -17,7 +17,7 @@
 
 namespace weft {
 
-/// An open file to read from, with errors that name it.
+/// Open file to read from; errors name it.
 class SafetensorsReader {
  public:
   explicit SafetensorsReader(const std::string& path) : path_(path), file_(open_input(path)) {
@@ -29,7 +29,7 @@ class SafetensorsReader {
   void read(int64_t offset, int64_t bytes, void* out) const {
     const int64_t got = read_input(file_, offset, out, bytes);
     if (got < 0) fail(std::system_category().message(errno));
-    if (got < bytes) throw InputError(fmt::format("{}: it became shorter while it was read; get or save it again", path_));
+    if (got < bytes) throw InputError(fmt::format("{}: truncated while it was read; get or save it again", path_));
   }
 
  private:
@@ -43,11 +43,11 @@ class SafetensorsReader {
 
 namespace {
 
-static_assert(std::endian::native == std::endian::little, "values are written as they stand in memory");
+static_assert(std::endian::native == std::endian::little, "values are written as they are in memory");
 
 constexpr int64_t kLargestHeader = 100'000'000;  // the limit of the format's other readers
 
-/// The tensors in file order, and where each stands.
+/// Returns the tensors in file order, and their places in `header`.
 std::vector<NamedTensor> lay_out(const std::string& path, std::vector<NamedTensor> tensors, SafetensorsHeader& header) {
   for (const NamedTensor& t : tensors) {
     if (!t.tensor.defined()) throw InputError(fmt::format("{}: cannot save tensor \"{}\": it is undefined", path, t.name));
@@ -69,20 +69,20 @@ std::vector<NamedTensor> lay_out(const std::string& path, std::vector<NamedTenso
   return tensors;
 }
 
-/// Names what the file is, where its first bytes tell.
+/// Throws InputError that names the kind of the file, if its first bytes show another.
 void refuse_other_file(const SafetensorsReader& file, const std::string& path) {
   std::string head(static_cast<size_t>(std::min<int64_t>(file.size(), kHeadBytes)), '\0');
   file.read(0, static_cast<int64_t>(head.size()), head.data());
-  const std::string what = what_file_is(head);
+  const std::string what = describe_foreign_file(head);
   if (!what.empty()) throw InputError(fmt::format("{}: not a safetensors file but {}", path, what));
 }
 
-/// The header, and where the values begin.
+/// Returns the header; sets `data_begin` to where the values begin.
 SafetensorsHeader read_header_of(const SafetensorsReader& file, const std::string& path, int64_t& data_begin) {
   uint64_t length = 0;
   if (file.size() < 8) {
     refuse_other_file(file, path);
-    throw InputError(fmt::format("{}: {} bytes are no safetensors file; get or save it again", path, file.size()));
+    throw InputError(fmt::format("{}: {} bytes are too few for a safetensors file; get or save it again", path, file.size()));
   }
   file.read(0, 8, &length);
   if (length > static_cast<uint64_t>(std::min(file.size() - 8, kLargestHeader))) {

@@ -1,8 +1,8 @@
-// Tensors by name in one file, in the safetensors format, which Python's package of that name reads too.
+// Named tensors in one file, in the safetensors format of the Python package.
 //
 // Layout: 8 bytes little-endian header length, a JSON header padded with spaces to a multiple of 8, then the values of all
-// tensors without gaps, row-major, little-endian. Values stand in order of falling element size, then of name, so each is
-// aligned; the same tensors give the same file, byte for byte. Memory: one tensor's contiguous CPU copy where it is not one.
+// tensors without gaps, row-major, little-endian. Values are ordered by falling element size, then by name, so each is aligned;
+// the same tensors give the same file, byte for byte. Memory: a contiguous CPU copy of one tensor, if it is not one already.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -16,36 +16,36 @@
 
 namespace weft {
 
-/// One tensor of a file.
+/// One named tensor.
 struct NamedTensor {
   std::string name;   ///< unique in its file
   at::Tensor tensor;  ///< whole
 };
 
 /// Writes tensors of float64, float32, float16, bfloat16, int64, int32, int16, int8, uint8, bool and complex64, of any shape,
-/// on any device. The file replaces an older one at once, or, on any failure, not at all. Throws InputError for a path that
-/// cannot be written, a full disk, an undefined tensor, another type, and a name that is empty, used twice, "__metadata__" or
-/// no UTF-8.
+/// on any device. Replaces an older file atomically; on any failure the old one stays. Throws InputError for a path that cannot
+/// be written, a full disk, an undefined tensor, another type, and a name that is empty, used twice, "__metadata__" or not
+/// UTF-8.
 void save_safetensors(const std::string& path, const std::vector<NamedTensor>& tensors,
                       const std::map<std::string, std::string>& metadata = {});
 
-/// A file that is read tensor by tensor.
+/// File that is read tensor by tensor.
 class SafetensorsFile {
  public:
   /// Reads the header. Throws InputError as load_safetensors() does.
   explicit SafetensorsFile(const std::string& path);
   ~SafetensorsFile();
-  SafetensorsFile(SafetensorsFile&&) noexcept;  ///< the other is closed
+  SafetensorsFile(SafetensorsFile&&) noexcept;  ///< leaves the source closed
 
   /// Names of the tensors, in order.
   std::vector<std::string> names() const;
-  /// The shape of a tensor of a name that is there.
+  /// Shape of the named tensor, which must exist.
   const std::vector<int64_t>& shape(const std::string& name) const;
-  /// What save_safetensors() was given beside them.
+  /// Metadata given to save_safetensors().
   const std::map<std::string, std::string>& metadata() const;
-  /// The tensor of a name that is there, on the CPU. Throws InputError for one of a type that weft lacks (F8_E4M3, U16).
+  /// Returns the named tensor, which must exist, on the CPU. Throws InputError for a type that weft lacks (F8_E4M3, U16).
   at::Tensor read(const std::string& name) const;
-  /// [numel], `numel` elements of such a tensor, flattened row-major, from `begin` on; reads no others.
+  /// Returns [numel], `numel` elements of that tensor, flattened row-major, starting at `begin`. Reads no other elements.
   at::Tensor read(const std::string& name, int64_t begin, int64_t numel) const;
 
  private:
@@ -53,11 +53,11 @@ class SafetensorsFile {
   std::unique_ptr<State> state_;
 };
 
-/// All tensors of a file, on the CPU, in name order. Throws InputError for a missing, truncated or malformed file: whatever it
-/// holds, nothing outside it is read and no more memory is asked for than it is long.
+/// Returns all tensors of a file, on the CPU, in name order. Throws InputError for a missing, truncated or malformed file:
+/// whatever its content, nothing outside it is read and no allocation exceeds its length.
 std::vector<NamedTensor> load_safetensors(const std::string& path);
 
-/// The metadata that save_safetensors() was given. Reads the header alone.
+/// Returns the metadata given to save_safetensors(). Reads only the header.
 std::map<std::string, std::string> load_safetensors_metadata(const std::string& path);
 
 }  // namespace weft

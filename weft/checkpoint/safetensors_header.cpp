@@ -26,7 +26,7 @@ constexpr const char* kMetadata = "__metadata__";
   throw InputError(fmt::format("{}: not a valid safetensors file: {}; get or save it again", path, what));
 }
 
-/// A name from a file, fit for one line of an error.
+/// Name from a file, quoted and shortened to fit one line of an error.
 std::string shown(const std::string& name) {
   const std::string quoted = Json(name).dump(-1, ' ', true, Json::error_handler_t::replace);
   return quoted.size() <= 200 ? quoted : quoted.substr(0, 200) + "...";
@@ -35,12 +35,12 @@ std::string shown(const std::string& name) {
 int64_t whole_number(const Json& value, const std::string& path, const std::string& name) {
   constexpr uint64_t kLargest = uint64_t{1} << 62;
   if (!value.is_number_unsigned() || value.get<uint64_t>() > kLargest) {
-    malformed(path, fmt::format("tensor {} has a size or offset that is no whole number", shown(name)));
+    malformed(path, fmt::format("tensor {} has a size or offset that is not a whole number", shown(name)));
   }
   return value.get<int64_t>();
 }
 
-/// One that weft lacks may stand beside those that are wanted: only reading it is refused.
+/// Accepts types that weft lacks: tensors of these may accompany wanted ones, and only reading one is an error.
 void parse_type(const Json& entry, const std::string& path, StoredTensor& out) {
   const auto found = entry.find("dtype");
   if (found == entry.end() || !found->is_string()) malformed(path, fmt::format("tensor {} has no dtype", shown(out.name)));
@@ -54,7 +54,7 @@ void parse_type(const Json& entry, const std::string& path, StoredTensor& out) {
 StoredTensor parse_tensor(const std::string& name, const Json& entry, const std::string& path) {
   StoredTensor out;
   out.name = name;
-  if (!entry.is_object()) malformed(path, fmt::format("tensor {} is no JSON object", shown(name)));
+  if (!entry.is_object()) malformed(path, fmt::format("tensor {} is not a JSON object", shown(name)));
   parse_type(entry, path, out);
   const auto shape = entry.find("shape"), offsets = entry.find("data_offsets");
   if (shape == entry.end() || !shape->is_array()) malformed(path, fmt::format("tensor {} has no shape", shown(name)));
@@ -64,7 +64,7 @@ StoredTensor parse_tensor(const std::string& name, const Json& entry, const std:
   out.begin = whole_number((*offsets)[0], path, name);
   out.end = whole_number((*offsets)[1], path, name);
   const auto element = static_cast<int64_t>(c10::elementSize(out.type));
-  int64_t bytes = element, bound = element;  // the bound counts sizes of 0 as 1: strides must not overflow either
+  int64_t bytes = element, bound = element;  // counts sizes of 0 as 1, so that strides cannot overflow either
   for (const Json& size : *shape) {
     out.shape.push_back(whole_number(size, path, name));
     if (__builtin_mul_overflow(bound, std::max<int64_t>(out.shape.back(), 1), &bound)) {
@@ -73,7 +73,7 @@ StoredTensor parse_tensor(const std::string& name, const Json& entry, const std:
     bytes *= out.shape.back();
   }
   if (out.end < out.begin || (out.other_type.empty() && out.end - out.begin != bytes)) {
-    malformed(path, fmt::format("tensor {} of {} bytes stands at [{}, {})", shown(name), bytes, out.begin, out.end));
+    malformed(path, fmt::format("tensor {} of {} bytes has data_offsets [{}, {})", shown(name), bytes, out.begin, out.end));
   }
   return out;
 }
@@ -81,9 +81,9 @@ StoredTensor parse_tensor(const std::string& name, const Json& entry, const std:
 std::map<std::string, std::string> parse_metadata(const Json& entry, const std::string& path) {
   std::map<std::string, std::string> out;
   if (entry.is_null()) return out;
-  if (!entry.is_object()) malformed(path, "its metadata is no JSON object");
+  if (!entry.is_object()) malformed(path, "its metadata is not a JSON object");
   for (const auto& [key, value] : entry.items()) {
-    if (!value.is_string()) malformed(path, fmt::format("its metadata {} is no text", shown(key)));
+    if (!value.is_string()) malformed(path, fmt::format("its metadata {} is not a string", shown(key)));
     out[key] = value.get<std::string>();
   }
   return out;
@@ -104,7 +104,7 @@ void check_coverage(const std::vector<StoredTensor>& tensors, int64_t data_bytes
     throw InputError(fmt::format("{}: truncated: its header says {} bytes of values, it has {}; get or save it again", path, at,
                                  data_bytes));
   }
-  if (at < data_bytes) malformed(path, fmt::format("{} bytes follow its last tensor", data_bytes - at));
+  if (at < data_bytes) malformed(path, fmt::format("{} bytes follow the last tensor", data_bytes - at));
 }
 
 }  // namespace
@@ -141,7 +141,7 @@ std::string write_header(const SafetensorsHeader& header, const std::string& pat
   try {
     text = json.dump();
   } catch (const nlohmann::json::type_error&) {
-    throw InputError(fmt::format("{}: cannot save it: a tensor's name or the metadata is not UTF-8; rename it", path));
+    throw InputError(fmt::format("{}: cannot save: a tensor's name or the metadata is not UTF-8; rename it", path));
   }
   text.resize((text.size() + 7) / 8 * 8, ' ');
   return text;
@@ -149,7 +149,7 @@ std::string write_header(const SafetensorsHeader& header, const std::string& pat
 
 SafetensorsHeader read_header(const std::string& json, int64_t data_bytes, const std::string& path) {
   const Json parsed = Json::parse(json, nullptr, false);
-  if (!parsed.is_object()) malformed(path, "its header is no JSON object");
+  if (!parsed.is_object()) malformed(path, "its header is not a JSON object");
   SafetensorsHeader out;
   for (const auto& [name, entry] : parsed.items()) {
     if (name == kMetadata) {

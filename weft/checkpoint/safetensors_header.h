@@ -1,4 +1,4 @@
-// The header of a safetensors file: what stands where, as JSON text and back. No tensors are touched.
+// Header of a safetensors file: converts names, types, shapes and offsets to JSON and back. Touches no tensors.
 #pragma once
 
 #include <c10/core/ScalarType.h>
@@ -16,8 +16,8 @@ struct StoredTensor {
   std::string name;
   at::ScalarType type = at::kFloat;
   std::vector<int64_t> shape;
-  int64_t begin = 0, end = 0;   ///< bytes after the header
-  std::string other_type = {};  ///< the format's name of one that weft does not read; empty: it is `type`
+  int64_t begin = 0, end = 0;   ///< byte range, counted from the end of the header
+  std::string other_type = {};  ///< the format's name of a type that weft lacks; empty if `type` holds the type
 };
 
 struct SafetensorsHeader {
@@ -25,16 +25,16 @@ struct SafetensorsHeader {
   std::map<std::string, std::string> metadata;
 };
 
-/// The format's name of a type ("F32"); nullptr for a type it lacks.
+/// Returns the format's name of a type ("F32"); nullptr if the format lacks it.
 const char* safetensors_type(at::ScalarType type);
-/// The type that the format calls so; none for a name it lacks.
+/// Returns the type with that name in the format; nullopt for an unknown name.
 std::optional<at::ScalarType> type_of_safetensors(std::string_view name);
 
-/// The header as JSON padded to a multiple of 8 bytes. `path` is for errors.
+/// Returns the header as JSON padded to a multiple of 8 bytes. `path` is for errors.
 std::string write_header(const SafetensorsHeader& header, const std::string& path);
 
-/// The header that `json` holds, its tensors in name order. Checks everything: JSON, fields, types, shapes against sizes, and
-/// that the tensors fill `data_bytes` without gap or overlap. Of types that weft lacks the sizes in bytes are believed.
+/// Parses the header in `json`, its tensors in name order. Checks everything: JSON, fields, types, shapes against sizes, and
+/// that the tensors fill `data_bytes` without gap or overlap. Byte sizes of types that weft lacks are not checked.
 SafetensorsHeader read_header(const std::string& json, int64_t data_bytes, const std::string& path);
 
 }  // namespace weft

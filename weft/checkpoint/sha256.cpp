@@ -10,7 +10,7 @@ namespace weft {
 namespace {
 
 void require_sha256(bool good) {
-  if (!good) throw Error("OpenSSL cannot compute SHA-256; check that its library is whole and allows that digest");
+  if (!good) throw Error("OpenSSL cannot compute SHA-256; check its installation and that it allows this digest");
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-// SHA-256, by OpenSSL.
+// SHA-256, computed by OpenSSL.
 #pragma once
 
 #include <cstddef>
@@ -8,15 +8,15 @@
 
 namespace weft {
 
-/// Makes the SHA-256 of bytes that come one after another.
+/// Computes the SHA-256 of bytes added piece by piece.
 class Sha256 {
  public:
-  /// Throws Error where OpenSSL has none.
+  /// Throws Error if OpenSSL has no SHA-256.
   Sha256();
   ~Sha256();
   /// Adds bytes.
   void add(const void* data, size_t bytes);
-  /// Ends it and returns it, as 64 lower-case hexadecimal digits.
+  /// Finishes the digest and returns it as 64 lower-case hexadecimal digits.
   std::string hex();
 
  private:
@@ -24,7 +24,7 @@ class Sha256 {
   std::unique_ptr<Context> context_;
 };
 
-/// The SHA-256 of a text, as hex() has it.
+/// Returns the SHA-256 of a text in the form of hex().
 std::string sha256(std::string_view text);
 
 }  // namespace weft

@@ -50,7 +50,7 @@ std::string option_head(const CLI::Option& option) {
 
 namespace {
 
-/// Where what goes on below the line begins: as its description, after two blanks and more, else as its text.
+/// Column at which a continuation line begins: that of the description (after two or more blanks), otherwise that of the text.
 size_t hanging_indent(const std::string& line) {
   const size_t text = line.find_first_not_of(' ');
   if (text == std::string::npos) return 0;

@@ -28,7 +28,7 @@ bool takes_recipe(const CLI::App& command) {
   return false;
 }
 
-/// Of a command and those below it: the paths "/checkpoint/list", and what each offers.
+/// Adds, for a command and its subcommands, the paths ("/checkpoint/list") and the words that each offers.
 void add_cases(const CLI::App& command, const std::string& path, std::vector<std::string>& paths, std::string& cases) {
   std::vector<std::string> names;
   for (const CLI::App* below : shown_commands(command)) {
@@ -48,7 +48,7 @@ std::string key_words() {
   return words;
 }
 
-/// The function _weft_words, which does its work in bash and in zsh's bash mode.
+/// Returns the function _weft_words, which works in bash and in zsh's bash mode.
 std::string word_function(const CLI::App& app) {
   std::vector<std::string> paths;
   std::string cases;
@@ -57,7 +57,7 @@ std::string word_function(const CLI::App& app) {
   local current=${{COMP_WORDS[COMP_CWORD]}} before=${{COMP_WORDS[COMP_CWORD-1]}} place= word words= options= recipe=
   COMPREPLY=()
   for word in "${{COMP_WORDS[@]:1:COMP_CWORD-1}}"; do
-    [[ $word != -- ]] || return 0 # a program of the user's, and its words
+    [[ $word != -- ]] || return 0 # the user's program and its arguments
     case "$place/$word" in
     {}) place=$place/$word ;;
     esac

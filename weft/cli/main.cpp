@@ -1,9 +1,8 @@
 // The command `weft`: parses, chooses the subcommand, and prints an error as one line, once.
 //
-// Exit status: 0, 1 when the work failed, 2 when the command line makes no sense, 3 when `weft verify` finds a difference or
-// `weft data check` damage, 4 when the loss of a training is no number, 5 when all went well but copies to save.upload, 75 when
-// a training was asked to end and has saved, 128
-// + signal when a signal ended it.
+// Exit status: 0; 1 when the work failed; 2 for a bad command line; 3 when `weft verify` finds a difference or `weft data
+// check` finds damage; 4 when the loss is not finite; 5 when all succeeded except the copy to save.upload; 75 when a training
+// was asked to stop and has saved; 128 + signal when a signal ended it.
 #include <c10/util/Logging.h>
 #include <signal.h>
 
@@ -40,8 +39,8 @@ namespace weft {
 namespace {
 
 constexpr const char* kOutOfMemory =
-    "out of memory: the process got less than it needs for what was asked; ask for less (fewer micro-batches, layers or "
-    "ranks), or raise its limit (ulimit -v, the container's)";
+    "out of memory: the process could not get the memory it needs; use fewer micro-batches, layers or "
+    "ranks, or raise its limit (ulimit -v, the container's)";
 
 /// Everything after the first "--" belongs to the program that `weft run` starts.
 std::vector<std::string> split_program(std::vector<std::string>& arguments) {
@@ -54,18 +53,18 @@ std::vector<std::string> split_program(std::vector<std::string>& arguments) {
 
 constexpr size_t kLongestLine = 2000;
 
-/// "rank 1: ", of a rank among several.
+/// "rank 1: " if this is one rank of several; otherwise empty.
 std::string own_rank() {
   if (const auto rank = env_string("RANK")) return "rank " + shortened(*rank) + ": ";
   try {
     const auto mine = rank_environment();
     return mine && mine->size > 1 ? "rank " + std::to_string(mine->rank) + ": " : "";
   } catch (const Error&) {
-    return "";  // which is then what is told
+    return "";  // the command reports that error
   }
 }
 
-/// A rank that a launcher watches tells it; otherwise stderr, with the rank where there are several.
+/// Reports to the launcher if one watches this rank; otherwise prints to stderr, with the rank if there are several.
 int fail(const std::string& text, Blame blame, int culprit = -1) {
   const std::string line = shortened(text, kLongestLine);
   if (report_error(line, blame, culprit)) return 1;
@@ -74,7 +73,7 @@ int fail(const std::string& text, Blame blame, int culprit = -1) {
   return 1;
 }
 
-/// A word where a command must stand that is none; CLI11 would only say that a command is required.
+/// Message for an unknown word in the place of a command; CLI11 would only say that a command is required.
 std::string unknown_command(CLI::App& app, const std::vector<std::string>& arguments) {
   if (arguments.empty() || arguments[0].starts_with('-')) return "";
   std::vector<std::string> names;
@@ -89,7 +88,7 @@ std::string unknown_command(CLI::App& app, const std::vector<std::string>& argum
   return unknown + (meant.empty() ? "." : "; did you mean '" + meant + "'?");
 }
 
-/// "--summary=" without a value, of which CLI11 makes the next word one: a variable of a shell that was never set.
+/// Finds "--summary=" without a value, usually an unset shell variable; CLI11 would take the next word as the value.
 std::string empty_option(const std::vector<std::string>& arguments) {
   for (const std::string& word : arguments) {
     const size_t mark = word.find('=');
@@ -98,7 +97,7 @@ std::string empty_option(const std::vector<std::string>& arguments) {
   return "";
 }
 
-/// What is said of an option that there is not: keys of a recipe are often taken for one.
+/// Message for an unknown option; keys of a recipe are often mistaken for options.
 std::string unknown_option(const std::vector<std::string>& arguments, const CLI::App& command) {
   const auto known = command.get_options();
   const bool takes_keys =
@@ -108,13 +107,12 @@ std::string unknown_option(const std::vector<std::string>& arguments, const CLI:
     if (!name.starts_with("--") || name.size() == 2) continue;
     if (std::any_of(known.begin(), known.end(), [&](const auto* option) { return option->check_name(name); })) continue;
     const std::string meant = takes_keys ? key_of_option(name) : "";
-    return "unknown option '" + shortened(name) + "'" +
-           (meant.empty() ? "" : "; the recipe says that: --set " + meant + "=...");
+    return "unknown option '" + shortened(name) + "'" + (meant.empty() ? "" : "; it is a recipe key: --set " + meant + "=...");
   }
   return "";
 }
 
-/// A process of the others is no rank, wherever it was started; these find out themselves.
+/// Only these commands run as ranks; they find out their rank themselves.
 bool may_be_rank(const std::vector<std::string>& arguments) {
   const std::string command = arguments.empty() ? "" : arguments[0];
   for (const char* one : {"train", "run", "evaluate", "verify", "profile", "netcheck"}) {
@@ -123,8 +121,8 @@ bool may_be_rank(const std::vector<std::string>& arguments) {
   return false;
 }
 
-/// What the command line made no sense by, or help, which CLI11 throws too; the exit status.
-int tell_parse_error(const CLI::App& app, const CLI::ParseError& error, const std::vector<std::string>& arguments) {
+/// Prints a command-line error, or help, which CLI11 also throws; returns the exit status.
+int print_parse_error(const CLI::App& app, const CLI::ParseError& error, const std::vector<std::string>& arguments) {
   if (error.get_exit_code() == 0) {  // --help, --version
     std::ostringstream text;
     app.exit(error, text, text);
@@ -154,7 +152,7 @@ int run(std::vector<std::string> arguments) {
       "Examples:\n"
       "  weft train recipes/fashion_mnist.toml -n 2\n"
       "  weft show recipes/gpt.toml -n 4\n"
-      "`weft COMMAND --help` tells the rest.");
+      "`weft COMMAND --help` lists a command's options.");
   add_train(app, status);
   add_run(app, program, status);
   add_evaluate(app, status);
@@ -179,21 +177,21 @@ int run(std::vector<std::string> arguments) {
     return 2;
   }
   if (const std::string empty = empty_option(arguments); !empty.empty()) {
-    std::fprintf(stderr, "weft: %s: it has no value; leave it out, or write one behind the =\n", shortened(empty).c_str());
+    std::fprintf(stderr, "weft: %s: empty value; leave the option out, or add a value\n", shortened(empty).c_str());
     return 2;
   }
   const std::vector<std::string> given = arguments;
   try {
-    std::reverse(arguments.begin(), arguments.end());  // as CLI11 wants them
+    std::reverse(arguments.begin(), arguments.end());  // CLI11 expects them reversed
     app.parse(arguments);
   } catch (const CLI::ParseError& error) {
-    return tell_parse_error(app, error, given);
+    return print_parse_error(app, error, given);
   }
   return status;
 }
 
-/// Every error becomes one line.
-int run_or_tell(std::vector<std::string> arguments) {
+/// Turns every error into one line.
+int run_or_report(std::vector<std::string> arguments) {
   try {
     return run(std::move(arguments));
   } catch (const LostRank& error) {
@@ -205,12 +203,12 @@ int run_or_tell(std::vector<std::string> arguments) {
     return kDiverged;
   } catch (const std::bad_alloc&) {
     return fail(kOutOfMemory, Blame::self);
-  } catch (const std::length_error&) {  // a container of more than can be
+  } catch (const std::length_error&) {  // a container larger than possible
     return fail(kOutOfMemory, Blame::self);
   } catch (const Error& error) {
     return fail(error.what(), Blame::self);
   } catch (const std::exception& error) {
-    // What LibTorch throws has a stack trace below its first line.
+    // LibTorch's errors have a stack trace below their first line.
     const std::string text = error.what();
     return fail(text.substr(0, text.find('\n')), Blame::self);
   }
@@ -221,13 +219,13 @@ int run_or_tell(std::vector<std::string> arguments) {
 }  // namespace weft
 
 int main(int argc, char** argv) {
-  // First of all: what is opened later must not take the number of a standard stream that was closed.
+  // First, so that files opened later cannot take the number of a closed standard stream.
   weft::open_standard_descriptors();
   weft::unblock_signals();
   weft::survive(SIGXFSZ);
-  // c10d prints, over many lines, what it throws as well.
+  // c10d also prints, over many lines, the errors that it throws.
   if (!weft::env_string("TORCH_CPP_LOG_LEVEL")) FLAGS_caffe2_log_level = c10::GLOG_FATAL;
-  const int status = weft::run_or_tell({argv + 1, argv + argc});
+  const int status = weft::run_or_report({argv + 1, argv + argc});
   weft::close_buckets();
   return status;
 }

@@ -12,7 +12,7 @@ namespace weft {
 
 namespace {
 
-/// Text for roff, in which a backslash is special, as is a dot or a quote at the start of a line, and "-" is a hyphen.
+/// Escapes text for roff: backslashes, a dot or quote at the start of a line, and "-", which would be a hyphen.
 std::string roff(const std::string& text) {
   std::string result;
   for (const char c : text) {
@@ -47,7 +47,7 @@ std::string options_section(const CLI::App& command) {
     if (const std::string value = option->get_default_str(); !value.empty())
       text += fmt::format("(default: {})\n", roff(value));
     if (const std::string variable = option->get_envname(); !variable.empty())
-      text += fmt::format("(the variable {} stands for it)\n", roff(variable));
+      text += fmt::format("(environment variable: {})\n", roff(variable));
   }
   return text;
 }

@@ -27,7 +27,7 @@ class Stopwatch {
   Clock::time_point start_ = Clock::now();
 };
 
-// Adds the time spent waiting to the group's traffic, and keeps the backend alive until the work was waited for.
+// Adds the time spent waiting to the group's traffic, and keeps the back end alive until the work has been waited for.
 class TimedWork : public Work::State {
  public:
   TimedWork(std::shared_ptr<Backend> backend, Work work) : backend_(std::move(backend)), work_(std::move(work)) {}
@@ -86,7 +86,7 @@ void check_pair(const at::Tensor& output, const at::Tensor& input, int64_t outpu
 
 void check_apart(const at::Tensor& output, const at::Tensor& input, const Backend* backend, Operation operation,
                  std::string_view what) {
-  if (output.is_meta()) return;  // lies nowhere
+  if (output.is_meta()) return;  // no memory
   const auto* out = static_cast<const char*>(output.const_data_ptr());
   const auto* in = static_cast<const char*>(input.const_data_ptr());
   const bool apart = output.numel() == 0 || input.numel() == 0 || out + output.nbytes() <= in || in + input.nbytes() <= out;
@@ -97,7 +97,7 @@ void copy_if_apart(const at::Tensor& output, const at::Tensor& input) {
   if (output.numel() > 0 && output.const_data_ptr() != input.const_data_ptr()) output.view({-1}).copy_(input.view({-1}));
 }
 
-/// Whether `part` is what `whole` has from element `first` on. As numbers: tensors on the meta device lie nowhere.
+/// Returns whether `part` is the memory of `whole` from element `first`. Compares integers: meta tensors have no memory.
 bool lies_at(const at::Tensor& part, const at::Tensor& whole, int64_t first) {
   const auto address = [](const at::Tensor& x) { return reinterpret_cast<uintptr_t>(x.const_data_ptr()); };
   return address(part) == address(whole) + static_cast<uintptr_t>(first * whole.element_size());
@@ -188,14 +188,14 @@ Work Group::all_to_all(const at::Tensor& output, const at::Tensor& input, std::s
 Work Group::send(const at::Tensor& tensor, int peer, std::string_view what) const {
   check_tensor(tensor, backend_.get(), Operation::send, what);
   require(peer >= 0 && peer < size() && peer != rank(), backend_.get(), Operation::send, what,
-          fmt::format("place {} of {} cannot send to place {}", rank(), size(), peer));
+          fmt::format("rank {} of {} in the group cannot send to rank {}", rank(), size(), peer));
   return start(backend_, static_cast<int64_t>(tensor.nbytes()), [&] { return backend_->send(tensor, peer, what); });
 }
 
 Work Group::receive(const at::Tensor& tensor, int peer, std::string_view what) const {
   check_tensor(tensor, backend_.get(), Operation::receive, what);
   require(peer >= 0 && peer < size() && peer != rank(), backend_.get(), Operation::receive, what,
-          fmt::format("place {} of {} cannot receive from place {}", rank(), size(), peer));
+          fmt::format("rank {} of {} in the group cannot receive from rank {}", rank(), size(), peer));
   return start(backend_, 0, [&] { return backend_->receive(tensor, peer, what); });
 }
 
@@ -205,7 +205,7 @@ Work Group::barrier(std::string_view what) const {
 }
 
 at::Tensor Group::allocate(int64_t numel, at::ScalarType dtype, std::string_view what) const {
-  require(numel >= 0, backend_.get(), Operation::allocate, what, fmt::format("{} elements", numel));
+  require(numel >= 0, backend_.get(), Operation::allocate, what, fmt::format("{} elements; must be at least 0", numel));
   if (!backend_) return at::zeros({numel}, at::TensorOptions(dtype).device(device_));
   return backend_->allocate(numel, dtype, what);
 }

@@ -46,13 +46,13 @@ std::shared_ptr<StoreConnection> meet(const Place& place, std::chrono::milliseco
   }
 }
 
-// The same environment may serve a program after another (weft run -- sh -c 'one; two'), each of which meets apart. Two at a
-// time are a mistake of whoever starts ranks by hand.
+// Several programs may use the same environment in turn (weft run -- sh -c 'one; two'); each program's ranks meet separately.
+// Two programs at once are a user's mistake.
 Store take_turn(const Store& all, const Place& place, const Deadline& deadline) {
   const RankEnvironment& mine = place.ranks;
   Store store = all.within(deadline);
   const auto process_key = [&mine](int64_t turn) { return fmt::format("process/{}/{}", mine.rank, turn); };
-  // With random bytes, as a process may take several turns.
+  // Includes random bytes because a process may take several turns.
   const std::string own = fmt::format("{} {} {}", ::getpid(), make_token(), place.host);
   if (store.set_once(process_key(1), own) == own) return all;
   const int64_t turn = 1 + store.add(fmt::format("joined/{}", mine.rank), 1);
@@ -65,13 +65,13 @@ Store take_turn(const Store& all, const Place& place, const Deadline& deadline) 
   std::getline(before, host);
   if (host != place.host || (pid != ::getpid() && process_state(pid) != ProcessState::ended)) {
     throw InputError(
-        fmt::format("rank {} of {}: another process has this rank too (RANK={}), process {}; give each a number of its own",
+        fmt::format("rank {} of {}: another process has the same rank (RANK={}): process {}; give each process its own rank",
                     mine.rank, mine.size, mine.rank, pid));
   }
   return all.below(fmt::format("turn/{}", turn));
 }
 
-// "rank 3 to start, and for 5, 6 and 12 others"
+// "rank 3 to start, and for 5, 6 and 12 more"
 std::string missing_text(const Gathered& gathered) {
   const std::vector<int>& named = gathered.missing_ranks;
   if (named.empty()) return "the others to start";
@@ -86,7 +86,7 @@ std::vector<std::string> exchange_hosts(Store& store, const Place& place, const 
   Gathered gathered = store.gather({"hosts", mine.rank, mine.size, place.host}, deadline);
   if (gathered.end == WaitEnd::came) return std::move(gathered.values);
   if (gathered.other_rank >= 0) {
-    throw InputError(fmt::format("rank {} is started in a world of {}, rank {} in one of {}; give all the same WORLD_SIZE",
+    throw InputError(fmt::format("rank {} has a world of {} ranks but rank {} has {}; give all ranks the same WORLD_SIZE",
                                  mine.rank, mine.size, gathered.other_rank, gathered.other_size));
   }
   throw CommError(fmt::format("rank {} of {} waits for {}: {} {:.1f} s", mine.rank, mine.size, missing_text(gathered),
@@ -114,7 +114,7 @@ Place place_from_environment(const RankEnvironment& mine) {
   return {mine, rendezvous_from_environment(mine), mine.token, key_prefix_from_environment(), this_host()};
 }
 
-// A store of rank 0's that goes meanwhile was that of a program before this one, which ended there a little later than here.
+// If rank 0's store disappears meanwhile, it belonged to the previous program, which ended there a little later than here.
 Joined join_world(const Place& place, const Deadline& deadline) {
   const bool may_be_another = place.rendezvous.server == Rendezvous::Server::rank_zero && place.ranks.rank > 0;
   while (true) {

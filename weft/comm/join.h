@@ -1,8 +1,7 @@
-// Joining a world: from a place that the environment names to the store that its ranks share and the hosts they are on.
+// Joining a world: from a rank's place in the environment, finds the store that the ranks share and the hosts they run on.
 //
-// Each rank makes the same few trips to the store, whatever the number of ranks: connecting, which takes one, saying which
-// process has the rank, one, and the gathering of all hosts, one. Each gets one answer that names the hosts of all, neighbours
-// of one host once.
+// Each rank makes the same few trips to the store, whatever the number of ranks: one to connect, one to register its process
+// for the rank, and one to gather all hosts, whose answer lists each run of ranks on one host only once.
 #pragma once
 
 #include <string>
@@ -14,16 +13,16 @@
 
 namespace weft {
 
-/// A rank's place in a world that is about to meet.
+/// A rank's place in a world whose ranks have not met yet.
 struct Place {
   RankEnvironment ranks;
   Rendezvous rendezvous;
-  std::string token;   ///< of the job, or empty
-  std::string prefix;  ///< of all keys
-  std::string host;    ///< of this rank, as this_host() tells it
+  std::string token;   ///< the job's secret, or empty
+  std::string prefix;  ///< prefix of all keys
+  std::string host;    ///< this rank's host, from this_host()
 };
 
-/// The place that the environment tells of. Throws InputError where it does not say where ranks meet.
+/// Reads the place from the environment. Throws InputError if the environment does not say where ranks meet.
 Place place_from_environment(const RankEnvironment& mine);
 
 struct Joined {
@@ -31,8 +30,8 @@ struct Joined {
   std::vector<std::string> hosts;  ///< by rank
 };
 
-/// Meets all other ranks. Throws CommError where some do not come, naming them, and InputError where ranks do not count the
-/// same number of ranks, or two have the same number.
+/// Meets all other ranks. Throws CommError that names the ranks that did not arrive, and InputError if world sizes differ or
+/// two processes have the same rank.
 Joined join_world(const Place& place, const Deadline& deadline);
 
 }  // namespace weft

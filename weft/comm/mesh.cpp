@@ -27,7 +27,7 @@ std::string shape(const std::vector<AxisSize>& axes) {
   return fmt::format("{}", fmt::join(parts, " x "));
 }
 
-// What ranks must have alike to understand each other's calls and memory.
+// Options that must match so that ranks understand each other's calls and memory.
 std::string call_text(const std::string& name, const GroupOptions& options) {
   return fmt::format("group(\"{}\", backend {} on {}, sums {}, across hosts {}, messages of {} bytes)", name,
                      kBackends.of(options.backend), options.device.is_cpu() ? "cpu" : "gpu",
@@ -35,17 +35,17 @@ std::string call_text(const std::string& name, const GroupOptions& options) {
                      options.message_bytes);
 }
 
-// Ranks that name different axes, or different options, would otherwise wait for each other in different places.
+// Ranks with different axes or options would otherwise wait for each other in different places.
 void agree(Store& store, const World& world, const std::string& name, const GroupOptions& options, const Deadline& deadline) {
   const std::string mine = call_text(name, options);
   if (world.rank() == 0) {
     store.set("call", mine);
     return;
   }
-  const std::string first = await_key(store, "call", deadline, wait_for_rank(0, fmt::format("making group \"{}\"", name)));
+  const std::string first = await_key(store, "call", deadline, wait_for_rank(0, fmt::format("creating group \"{}\"", name)));
   if (first == mine) return;
   const std::string text =
-      fmt::format("groups are made in different order or with different options: rank 0 calls {}, rank {} calls {}", first,
+      fmt::format("groups are created in a different order or with different options: rank 0 calls {}, rank {} calls {}", first,
                   world.rank(), mine);
   store.table()->fail(-1, text);
   throw CommError(text);
@@ -56,15 +56,15 @@ void check_shm(const GroupPlan& plan) {
     throw InputError(fmt::format("group \"{}\": shm needs all ranks on one host", plan.axis.name));
   }
   if (plan.options.device.is_cpu()) return;
-  throw InputError(fmt::format("group \"{}\": shm moves tensors of the CPU, this rank's are on {}; use backend nccl for GPUs",
+  throw InputError(fmt::format("group \"{}\": shm needs CPU tensors, but this rank's are on {}; use backend nccl for GPUs",
                                plan.axis.name, plan.options.device.str()));
 }
 
 std::shared_ptr<Backend> make_nccl(const GroupPlan& plan) {
   if (const auto range = port_range()) {
     throw InputError(
-        fmt::format("group \"{}\": NCCL takes any port, whatever WEFT_PORTS or run.ports say ({}-{}): leave them out, and "
-                    "narrow what the system hands out on each host: sysctl net.ipv4.ip_local_port_range=\"{} {}\"",
+        fmt::format("group \"{}\": NCCL uses any port and ignores WEFT_PORTS and run.ports ({}-{}): remove them, and "
+                    "narrow the system's port range on each host: sysctl net.ipv4.ip_local_port_range=\"{} {}\"",
                     plan.axis.name, range->first, range->last, range->first, range->last));
   }
   return make_nccl_backend(plan);
@@ -99,7 +99,7 @@ Mesh::Mesh(World world, std::vector<AxisSize> axes) : world_(std::move(world)), 
   for (const AxisSize& axis : axes_) {
     if (axis.size < 1) throw InputError(fmt::format("mesh {}: axis \"{}\" needs at least one rank", shape(axes_), axis.name));
     if (axis.name.empty() || axis.name.find('+') != std::string::npos || !names.insert(axis.name).second) {
-      throw InputError(fmt::format("mesh {}: axis \"{}\" is empty, named twice or holds a '+'", shape(axes_), axis.name));
+      throw InputError(fmt::format("mesh {}: axis \"{}\" is empty, repeated or contains a '+'", shape(axes_), axis.name));
     }
     product *= axis.size;
   }
@@ -130,7 +130,7 @@ Axis Mesh::axis(std::string_view name) const { return join({std::string(name)});
 Axis Mesh::join(const std::vector<std::string>& names) const {
   Axis result;
   result.name = fmt::format("{}", fmt::join(names, "+"));
-  // Start from the corner of the line or plane: this rank with the joined coordinates set to zero.
+  // Starts from the corner of the line or plane: this rank with the joined coordinates set to zero.
   result.ranks = {0};
   int stride = world_.size();
   for (const AxisSize& entry : axes_) {
@@ -151,7 +151,7 @@ Axis Mesh::join(const std::vector<std::string>& names) const {
 Group Mesh::group(const Axis& axis, const GroupOptions& given) const {
   if (world_.size() == 1) return Group(given.device);
   GroupOptions options = given;
-  options.timeout = time_limit(given.timeout);  // which others add to their clocks
+  options.timeout = time_limit(given.timeout);  // clamped, because it is added to clocks
   const Deadline deadline = options.timeout;
   Store store = world_.next_group_store().within(deadline);
   try {
@@ -161,10 +161,10 @@ Group Mesh::group(const Axis& axis, const GroupOptions& given) const {
     hosts.reserve(axis.ranks.size());
     for (int rank : axis.ranks) hosts.push_back(world_.host(rank));
     Group group(make_backend({axis, std::move(hosts), store.below(fmt::format("{}", axis.ranks.front())), options, deadline}));
-    store.throw_if_failed();  // whoever comes late finds all that the others left behind when they gave it up
+    store.throw_if_failed();  // a late rank finds what the others left behind when they gave up
     return group;
   } catch (const Error& error) {
-    tell_failure(store, error);
+    report_failure(store, error);
     throw;
   }
 }

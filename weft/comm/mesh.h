@@ -1,7 +1,7 @@
 // Mesh: the ranks of a World arranged on named axes, outermost first; the last axis runs over neighbouring ranks.
 //
-// An Axis is one line of that arrangement through this rank, or several joined. Making a Mesh does not communicate; group()
-// does, and every rank of the world must call it for the same axes in the same order. Axes that were not named have size one.
+// An Axis is one line of that arrangement through this rank, or several joined. Creating a Mesh does not communicate; group()
+// does, and every rank of the world must call it for the same axes in the same order. Unnamed axes have size one.
 #pragma once
 
 #include <string>
@@ -17,30 +17,30 @@ namespace weft {
 /// A named axis of a mesh.
 struct AxisSize {
   std::string name;  ///< unique in its mesh, without '+'
-  int size = 1;      ///< ranks along it
+  int size = 1;      ///< number of ranks along it
 };
 
 /// The ranks of a World arranged on named axes.
 class Mesh {
  public:
-  /// Arranges the ranks, outermost axis first. Throws InputError unless the sizes multiply to world.size(), naming the product
-  /// and the world, and for a name that is empty, comes twice or holds a '+'.
+  /// Arranges the ranks, outermost axis first. Throws InputError if the product of the sizes is not world.size() (the text
+  /// gives both), or if a name is empty, repeated or contains '+'.
   Mesh(World world, std::vector<AxisSize> axes);
 
-  const World& world() const { return world_; }                ///< whose ranks they are
+  const World& world() const { return world_; }                ///< the arranged ranks
   const std::vector<AxisSize>& axes() const { return axes_; }  ///< outermost first
-  /// Ranks along the axis; 1 for one that was not named.
+  /// Number of ranks along the axis; 1 for an unnamed axis.
   int size(std::string_view axis) const;
   /// This rank's coordinate on the axis.
   int coordinate(std::string_view axis) const;
 
-  /// The line of ranks along the axis that this rank is on.
+  /// Returns the line of ranks along the axis through this rank.
   Axis axis(std::string_view name) const;
-  /// One axis over all the ranks that differ only in these coordinates, ordered as the mesh is.
+  /// Returns one axis over all ranks that differ only in these coordinates, in mesh order.
   Axis join(const std::vector<std::string>& names) const;
 
-  /// Connects the ranks of `axis`. Collective over the world. Throws InputError for a back end that cannot serve the axis and
-  /// CommError when ranks do not come in time, or call this for other axes or options.
+  /// Connects the ranks of `axis`. Collective over the world. Throws InputError for a back end that does not support the axis,
+  /// and CommError if ranks do not arrive in time or call this with other axes or options.
   Group group(const Axis& axis, const GroupOptions& options = {}) const;
 
  private:

@@ -19,8 +19,8 @@ namespace {
 
 bool is_loopback(const std::string& host) { return host == "localhost" || is_loopback_address(host); }
 
-/// "127.0.0.1:41234/29500": of the launcher that set MASTER_PORT=29500. Ranks that something else started inside one of its
-/// ranks have another MASTER_PORT, and meet elsewhere.
+/// "127.0.0.1:41234/29500" comes from the launcher that set MASTER_PORT=29500. Ranks that another program started inside one of
+/// its ranks have another MASTER_PORT, and meet elsewhere.
 std::optional<Rendezvous> served_by_launcher(int master_port) {
   const auto text = env_string("WEFT_STORE");
   if (!text) return std::nullopt;
@@ -36,7 +36,7 @@ std::optional<Rendezvous> served_by_launcher(int master_port) {
   return Rendezvous{Rendezvous::Server::launcher, text->substr(0, colon), *port, true};
 }
 
-/// What torchrun sets, or whoever starts ranks by hand.
+/// Variables set by torchrun, or by hand.
 std::optional<RankEnvironment> of_torchrun() {
   const auto rank = env_count("RANK"), size = env_count("WORLD_SIZE");
   if (!rank && !size) return std::nullopt;
@@ -48,10 +48,10 @@ std::optional<RankEnvironment> of_torchrun() {
   return RankEnvironment{*rank, *size, env_count("LOCAL_RANK"), local_size, local_size == size};
 }
 
-// Outside the range that the kernel hands out to others, and that of steps (base/slurm_step.cpp).
+// Outside the kernel's ephemeral range and the range for SLURM steps (base/slurm_step.cpp).
 constexpr int kFirstMpiPort = 28000, kMpiPorts = 4000;
 
-/// Names by which one MPI tells a process its place.
+/// Names of the variables in one MPI implementation.
 struct MpiNames {
   const char *rank, *size, *local_rank, *local_size;
 };
@@ -61,8 +61,8 @@ std::optional<RankEnvironment> of_mpi(const MpiNames& names, const std::string& 
   if (!rank && !size) return std::nullopt;
   if (!rank || !size) {
     throw InputError(
-        fmt::format("{} is set in the environment but {} is not: start ranks by mpirun, or give each RANK and "
-                    "WORLD_SIZE",
+        fmt::format("{} is set in the environment but {} is not: start ranks with mpirun, or set RANK and "
+                    "WORLD_SIZE for each",
                     rank ? names.rank : names.size, rank ? names.size : names.rank));
   }
   const auto local_size = env_count(names.local_size);
@@ -73,14 +73,14 @@ std::optional<RankEnvironment> of_mpi(const MpiNames& names, const std::string& 
   return mine;
 }
 
-/// mpirun knows its job by a number; its processes have it from PMIx.
+/// mpirun numbers its jobs; its processes get the number from PMIx.
 std::optional<RankEnvironment> of_open_mpi() {
   const auto job = env_string("PMIX_NAMESPACE");
   return of_mpi({"OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_RANK", "OMPI_COMM_WORLD_LOCAL_SIZE"},
                 job.value_or(fmt::format("user {}", ::geteuid())));
 }
 
-/// Hydra, which starts the processes of MPICH and Intel MPI, tells them nothing that only their job has.
+/// Hydra, which starts the processes of MPICH and Intel MPI, gives them nothing unique to the job.
 std::optional<RankEnvironment> of_mpich() {
   return of_mpi({"PMI_RANK", "PMI_SIZE", "MPI_LOCALRANKID", "MPI_LOCALNRANKS"}, fmt::format("user {}", ::geteuid()));
 }
@@ -96,8 +96,8 @@ std::optional<RankEnvironment> of_slurm() {
   return mine;
 }
 
-/// mpirun starts its daemons by srun where there is one, and their variables reach its ranks; so MPI's count first. But where
-/// srun itself speaks for MPI (--mpi=pmi2, pmix), both say the same, and SLURM's say more.
+/// mpirun may start its daemons by srun, whose variables then reach its ranks, so MPI's take precedence. But if srun itself
+/// sets MPI's variables (--mpi=pmi2, pmix), both agree, and SLURM's say more.
 std::optional<RankEnvironment> of_cluster() {
   if (auto mine = of_open_mpi()) return mine;
   auto of_pmi = of_mpich();
@@ -105,8 +105,8 @@ std::optional<RankEnvironment> of_cluster() {
   if (of_pmi && !(of_step && of_step->rank == of_pmi->rank && of_step->size == of_pmi->size)) return of_pmi;
   if (!of_step && env_string("PMIX_RANK")) {
     throw InputError(
-        fmt::format("PMIX_RANK={} is set, but nothing tells how many ranks there are: start them by mpirun or srun, "
-                    "or give each RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT",
+        fmt::format("PMIX_RANK={} is set, but the number of ranks is unknown: start them with mpirun or srun, "
+                    "or set RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT for each",
                     shortened(*env_string("PMIX_RANK"))));
   }
   return of_step;

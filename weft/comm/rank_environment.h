@@ -1,4 +1,4 @@
-// RankEnvironment: which rank this process is and where its world meets, as the environment says.
+// RankEnvironment: this process's rank and its world's meeting place, from the environment.
 #pragma once
 
 #include <optional>
@@ -6,41 +6,40 @@
 
 namespace weft {
 
-/// What the environment says of a rank.
+/// A rank as described by the environment.
 struct RankEnvironment {
   int rank = 0;
   int size = 1;
   std::optional<int> local_rank = {};
   std::optional<int> local_size = {};
   bool one_host = false;         ///< the variables say that all ranks are on this host
-  std::string address = {};      ///< where ranks meet, as whoever started them tells; empty: MASTER_ADDR must
-  std::optional<int> port = {};  ///< the same; none: MASTER_PORT must
-  std::string token = {};        ///< what only the ranks of this job have, for strays, and no secret; empty: nothing is known
+  std::string address = {};      ///< meeting address from the launcher; empty: MASTER_ADDR is required
+  std::optional<int> port = {};  ///< meeting port from the launcher; nullopt: MASTER_PORT is required
+  std::string token = {};        ///< keeps processes of other jobs out, but not secret; empty: unknown
 };
 
-/// What the environment says, of the first that is set of: torchrun's names (RANK, WORLD_SIZE), Open MPI's, MPICH's and Intel
-/// MPI's, SLURM's of a step (base/slurm_step.h); nothing where none is. Throws InputError for a half-set or contradictory
-/// environment.
+/// Reads the first set of variables present: torchrun's (RANK, WORLD_SIZE), Open MPI's, MPICH's and Intel MPI's, or those of a
+/// SLURM step (base/slurm_step.h); nullopt if there are none. Throws InputError for an incomplete or contradictory environment.
 std::optional<RankEnvironment> rank_environment();
 
-/// Where a world's store is, and who serves it.
+/// Address of a world's store, and its server.
 struct Rendezvous {
   enum class Server {
-    launcher,  ///< weft's, at WEFT_STORE
-    agent,     ///< torchrun's, at MASTER_ADDR and MASTER_PORT
-    rank_zero  ///< of the world, there
+    launcher,  ///< weft's launcher, at WEFT_STORE
+    agent,     ///< torchrun's agent, at MASTER_ADDR and MASTER_PORT
+    rank_zero  ///< rank 0 of the world, at the same address
   };
   Server server = Server::rank_zero;
   std::string host;
   int port = 0;
-  bool loopback = false;  ///< rank 0 serves for this host only
+  bool loopback = false;  ///< rank 0 serves on the loopback interface only
 };
 
-/// The rendezvous that the environment tells: MASTER_ADDR, WEFT_PORT or MASTER_PORT, or what is known without them. Throws
-/// InputError where it tells none.
+/// Returns the rendezvous from the environment: MASTER_ADDR, WEFT_PORT or MASTER_PORT, or the defaults in `ranks`. Throws
+/// InputError if the environment names no rendezvous.
 Rendezvous rendezvous_from_environment(const RankEnvironment& ranks);
 
-/// The prefix of all keys: a store that outlives a restart of the ranks (torchrun's) still holds those of the ranks before.
+/// Returns the prefix of all keys: a store that outlives restarts (torchrun's) still holds the previous ranks' keys.
 std::string key_prefix_from_environment();
 
 }  // namespace weft

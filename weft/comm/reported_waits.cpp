@@ -34,7 +34,7 @@ struct WaitsInOne {
   std::vector<int> ranks, lost;
 };
 
-/// Below which the ranks that meet there now write; they may have met there before (join.cpp).
+/// Store prefix where the ranks of the current turn write; earlier turns may have met in the same store (join.cpp).
 Store store_of_turn(const Store& all, int rank, const Deadline& deadline) {
   const std::string key = fmt::format("joined/{}", rank);
   Store asked = all.within(deadline);
@@ -84,7 +84,7 @@ std::string reported_waits_for(const StoreAddress& address, int size, const std:
       if (entry.waiting) rows[static_cast<size_t>(rank)].state = RankState::waiting;
     }
   } catch (const Error&) {
-    // What has been read has to do.
+    // Uses what has been read.
   }
   return describe_waits_for(rows, lost);
 }

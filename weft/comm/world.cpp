@@ -22,10 +22,10 @@ struct World::State {
   int local_size = 1;
   std::vector<std::string> hosts;
   std::optional<Store> store;
-  int groups = 0;  ///< made in this attempt
+  int groups = 0;  ///< created in this attempt
   int attempt = 0;
   int parts = 0;
-  std::shared_ptr<Store::Failure> failure;  ///< of this attempt
+  std::shared_ptr<Store::Failure> failure;  ///< this attempt's failure
 
   void count_neighbours() {
     local_rank = local_size = 0;
@@ -44,7 +44,7 @@ struct World::State {
 
 namespace {
 
-/// Numbers of groups that a part of the world has: its meetings come between those of the whole world before and after.
+/// Group numbers reserved for a part of the world: its meetings come between earlier and later ones of the whole world.
 constexpr int kGroupsOfPart = 1 << 16;
 
 }  // namespace
@@ -70,7 +70,7 @@ World World::from_environment(std::chrono::milliseconds timeout) {
   state->store = state->store->with(RankTable::join(*state->store, mine->rank, state->hosts, deadline));
   state->begin_attempt(0);
 
-  state->count_neighbours();  // where the environment is silent
+  state->count_neighbours();  // defaults if the environment does not say
   state->local_rank = mine->local_rank.value_or(state->local_rank);
   state->local_size = mine->local_size.value_or(state->local_size);
   return World(state);
@@ -134,12 +134,12 @@ Store& World::store() const {
   return *state_->store;
 }
 
-// What ranks make together they make in attempts. When one fails all ranks leave it, each at the group that it has come to;
-// their next groups, counted from none again, belong to the next attempt, which knows nothing of that failure.
+// Ranks create groups together in attempts. When an attempt fails, all ranks leave it, each at the group it has reached; their
+// next groups, counted from 0 again, belong to the next attempt, which ignores that failure.
 Store World::next_group_store() const {
   const Store& all = store();
   State& s = *state_;
-  if (s.failure->told) s.begin_attempt(s.attempt + 1);
+  if (s.failure->known) s.begin_attempt(s.attempt + 1);
   const int group = s.groups++;
   all.table()->begin_meeting((int64_t{s.attempt} << 32) + group);
   return all.failing_on(s.failure).below(fmt::format("attempt/{}/group/{}", s.attempt, group));

@@ -1,4 +1,4 @@
-// The hosts of a world, for those who speak to each of them.
+// The hosts of a world, for code that addresses each host.
 #pragma once
 
 #include <string>
@@ -8,7 +8,7 @@
 
 namespace weft {
 
-/// The host of each rank; HostMap (comm/two_level/host_map.h) tells who shares one.
+/// Returns the host of each rank; HostMap (comm/two_level/host_map.h) groups ranks by host.
 std::vector<std::string> hosts_of(const World& world);
 
 }  // namespace weft

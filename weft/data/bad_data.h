@@ -1,32 +1,31 @@
-// What becomes of data that is damaged: refused, or passed over and named. Which samples are bad is a matter of their bytes
-// alone, so all ranks, workers and restarts agree on it. Reading that fails (a disk, a network, rights) is no such thing, and
-// always an error.
+// Policy for damaged data: throw an error, or skip it and report its name. Whether a sample is bad depends on its bytes alone,
+// so all ranks, workers and restarts agree. Failed reads (disk, network, permissions) are always errors.
 #pragma once
 
 #include "weft/base/error.h"
 
 namespace weft {
 
-/// A sample's bytes are not what they should be: reading them again would not help. The text begins with its name.
+/// Error for a sample whose bytes are damaged: reading them again would not help. The text begins with the sample's name.
 class BadDataError : public InputError {
  public:
   using InputError::InputError;
 };
 
-/// What to do with what is found to be damaged when a set is opened.
+/// Policy for damage found when a set is opened.
 enum class BadData {
   refuse,  ///< an error that names it
-  skip     ///< the set is opened without it, and names it in left_out()
+  skip     ///< the set opens without it and names it in left_out()
 };
 
-/// What to do with a sample that is found to be damaged when it is read.
+/// Policy for damage found when a sample is read.
 enum class BadSample {
   refuse,   ///< an error that names it
-  replace,  ///< another one of the set stands in its place, drawn from (seed, epoch, sample): for training
+  replace,  ///< another sample of the set replaces it, drawn from (seed, epoch, sample): for training
   ignore    ///< its target does not count (kIgnore): for evaluation
 };
 
-/// Ends an error that BadData::skip would have spared.
+/// Ends the text of an error that BadData::skip would avoid.
 inline constexpr const char* kOrSkip = "or set data.skip_bad = true";
 
 }  // namespace weft

@@ -22,7 +22,7 @@ void add_note(DataNotes& notes, const std::string& text) {
   if (notes.size() < kMost) return notes.emplace_back(text), void();
   const int64_t count = notes.size() == kMost ? 1 : notes.back().count + 1;
   if (notes.size() > kMost) notes.pop_back();
-  notes.emplace_back(fmt::format("{} more, the last of them {}", count, text), count);
+  notes.emplace_back(fmt::format("{} more, the last: {}", count, text), count);
 }
 
 std::string first_notes(const DataNotes& left_out, const DataNotes& passed_over) {

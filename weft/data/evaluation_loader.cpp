@@ -19,7 +19,7 @@ EvaluationLoader::EvaluationLoader(std::shared_ptr<const Dataset> dataset, int64
   }
   const int64_t size = dataset_->size();
   const int64_t all = size / micro_batch + (size % micro_batch == 0 ? 0 : 1);
-  // floor(k M / n) without an overflow of k M.
+  // floor(k M / n), without overflow of k M.
   const auto edge = [&](int64_t k) { return all / num_shards * k + all % num_shards * k / num_shards; };
   share_ = {shard, num_shards, edge(shard), edge(shard + 1) - edge(shard)};
   rewind();

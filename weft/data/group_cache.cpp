@@ -47,7 +47,7 @@ std::shared_ptr<GroupCache::Entry> GroupCache::find_or_add(size_t group) const {
   return entries_.front();
 }
 
-/// Those used longest ago make room.
+/// Evicts the least recently used groups.
 void GroupCache::keep(Entry& entry, LoadedGroup loaded, std::exception_ptr error) const {
   constexpr size_t kFewest = 2;
   const std::lock_guard lock(mutex_);
@@ -55,7 +55,7 @@ void GroupCache::keep(Entry& entry, LoadedGroup loaded, std::exception_ptr error
   entry.error = std::move(error);
   entry.is_loaded = true;
   const auto found = places_.find(entry.group);
-  if (found == places_.end() || found->second->get() != &entry) return;  // another thread failed at it, and forgot it
+  if (found == places_.end() || found->second->get() != &entry) return;  // another thread failed to load it and removed it
   bytes_ += entry.loaded.bytes;
   for (auto place = entries_.end(); bytes_ > most_bytes_ && entries_.size() > kFewest && place != entries_.begin();) {
     --place;

@@ -1,4 +1,4 @@
-// GroupCache: what was read a group at a time and is likely to be asked for again, up to a number of bytes.
+// GroupCache: keeps recently read groups in memory, up to a number of bytes, because they are likely to be needed again.
 #pragma once
 
 #include <c10/util/FunctionRef.h>
@@ -13,32 +13,32 @@
 
 namespace weft {
 
-/// A group in memory.
+/// Group in memory.
 struct LoadedGroup {
-  std::shared_ptr<const void> value;  ///< what the cache's owner makes of it
-  int64_t bytes = 0;                  ///< of memory
+  std::shared_ptr<const void> value;  ///< owner-defined content
+  int64_t bytes = 0;                  ///< its memory
 };
 
-/// Groups by number, the ones used last. Thread-safe; groups are loaded side by side, and one that several threads ask for at
-/// once is loaded by one of them.
+/// Most recently used groups, by number. Thread-safe. Different groups load in parallel; a group requested by several threads
+/// at once is loaded by one of them.
 class GroupCache {
  public:
-  /// Keeps at most `most_bytes`, or two groups where these have more.
+  /// Keeps at most `most_bytes`, or two groups if they are larger.
   explicit GroupCache(int64_t most_bytes) : most_bytes_(most_bytes) {}
 
-  /// The group, by `load` if it is not here. A BadDataError that `load` throws is kept and thrown again as long as the group
-  /// would be: reading again would not help. What else it throws is not.
+  /// Returns the group, calling `load` if it is not cached. A BadDataError from `load` is kept and rethrown as long as the
+  /// group would be kept, because reading again would not help. Other exceptions are not kept.
   std::shared_ptr<const void> get(size_t group, c10::function_ref<LoadedGroup()> load) const;
-  /// Whether the group is here, and asking for it costs nothing.
+  /// True if the group is cached, so that get() costs nothing.
   bool holds(size_t group) const;
-  /// Whether it is here, or a thread is loading it.
+  /// True if the group is cached or a thread is loading it.
   bool expects(size_t group) const;
 
  private:
   struct Entry {
     size_t group;
     std::mutex loading;      ///< held by the thread that loads it
-    bool is_loaded = false;  ///< the rest is there, and does not change any more
+    bool is_loaded = false;  ///< the other members are set and no longer change
     LoadedGroup loaded = {};
     std::exception_ptr error = {};  ///< why it cannot be loaded
   };
@@ -49,9 +49,9 @@ class GroupCache {
 
   const int64_t most_bytes_;
   mutable std::mutex mutex_;
-  mutable Entries entries_;  ///< the one used last first
+  mutable Entries entries_;  ///< most recently used first
   mutable std::unordered_map<size_t, Entries::iterator> places_;
-  mutable int64_t bytes_ = 0;  ///< of those in entries_
+  mutable int64_t bytes_ = 0;  ///< total of entries_
 };
 
 }  // namespace weft

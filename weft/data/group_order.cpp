@@ -20,7 +20,7 @@ GroupEpoch::GroupEpoch(const std::vector<SampleGroup>& groups, const GroupOrderO
   const Sampler sampler(count, {.seed = seed_});
   order_.reserve(groups.size());
   starts_.reserve(groups.size() + 1);
-  int64_t bytes = 0;  // of the window so far
+  int64_t bytes = 0;  // of the current window
   for (int64_t turn = 0; turn < count; ++turn) {
     const auto group = static_cast<size_t>(sampler.sample(epoch * count + turn));
     if (static_cast<size_t>(turn) > windows_.back() && bytes + groups[group].bytes > options.window_bytes) {
@@ -58,7 +58,7 @@ SampleRange GroupEpoch::window(int64_t sample, const Cut& cut) const {
 
 int64_t GroupEpoch::sample(int64_t position, const Cut& cut) const {
   const SampleRange range = window(position, cut);
-  // Another seed a window: those of one length would have one order.
+  // One seed per window: otherwise windows of equal length would have the same order.
   const Sampler sampler(range.count, {.seed = splitmix64(seed_ ^ static_cast<uint64_t>(range.first))});
   return range.first + sampler.sample(epoch_ * range.count + position - range.first);
 }
@@ -73,7 +73,7 @@ void GroupEpoch::read_ahead(int64_t item, const GroupReader& reader, const Group
   const size_t first = is_last ? 0 : windows_[window + 1], last = is_last ? other.windows_[1] : windows_[window + 2];
   const size_t count = windows_[window + 1] - windows_[window] + last - first;
   if (count > 2 && bytes_[window] + (is_last ? other.bytes_[0] : bytes_[window + 1]) > 2 * window_bytes_) return;
-  // Not in the first quarter, in which others may still be at the window before.
+  // Not in the first quarter, when other ranks may still be in the window before.
   const double length = static_cast<double>(begin_of(window + 1) - begin_of(window));
   const double done = static_cast<double>(item - begin_of(window)) / length, due = (done - 0.25) / 0.75;
   for (size_t turn = first; turn < last && static_cast<double>(turn - first) < due * static_cast<double>(last - first);
@@ -97,7 +97,7 @@ GroupOrder::GroupOrder(std::vector<SampleGroup> groups, const GroupOrderOptions&
 }
 
 std::shared_ptr<const GroupEpoch> GroupOrder::epoch(int64_t epoch) const {
-  constexpr size_t kMostMade = 4;  // loaders are at two at most, and look ahead by one
+  constexpr size_t kMostMade = 4;  // loaders use at most two, and look one ahead
   const std::lock_guard lock(mutex_);
   for (const auto& [of, made] : made_) {
     if (of == epoch) return made;

@@ -1,9 +1,9 @@
-// The order in which data is trained on that is read a group at a time: a Parquet file's row groups, blocks of JSON lines.
+// Training order of data that is read in groups: row groups of Parquet files, blocks of JSON lines.
 //
-// Samples in any order would read a group for each. So groups come in an order that is drawn anew each epoch, as many at a
-// time as fit into a window, and the samples of a window in an order drawn for it: CorgiPile's (Xu et al. 2022,
-// arXiv:2206.05830), which trains as a full shuffle does where groups are many. Where everything fits into one window it is
-// a full shuffle. Like Sampler's it is a function of (seed, epoch) and the position: nothing is kept from sample to sample.
+// A fully random order would read one group per sample. Instead, each epoch shuffles the groups, cuts them into windows of as
+// many as fit into memory, and shuffles the samples of each window: CorgiPile (Xu et al. 2022, arXiv:2206.05830), which trains
+// as well as a full shuffle if there are many groups. If everything fits into one window, it is a full shuffle. As in Sampler,
+// the order is a function of (seed, epoch) and the position: there is no state from sample to sample.
 #pragma once
 
 #include <cstddef>
@@ -18,62 +18,62 @@
 
 namespace weft {
 
-/// What is read at once.
+/// Size of a group: the data that one read loads.
 struct SampleGroup {
   int64_t items = 0;  ///< images or tokens
-  int64_t bytes = 0;  ///< of memory, while it is in use
+  int64_t bytes = 0;  ///< memory while in use
 };
 
-/// Reads groups, and keeps some of them. Thread-safe.
+/// Reads groups and caches some of them. Thread-safe.
 class GroupReader {
  public:
   virtual ~GroupReader() = default;
-  /// All of them; group k is the one at place k.
+  /// All groups; group k is at index k.
   virtual std::vector<SampleGroup> groups() const = 0;
-  /// Whether a group is in memory.
+  /// True if the group is in memory.
   virtual bool holds(size_t group) const = 0;
-  /// Sees to it that it is, or will be, as another thread reads it already. Throws what reading it does, but no BadDataError:
-  /// that belongs to whoever asks for a sample.
+  /// Loads the group, unless it is in memory or another thread is loading it. Throws what reading throws, except BadDataError:
+  /// only the caller that requests the sample gets that.
   virtual void load(size_t group) const = 0;
 };
 
-/// How groups are mixed.
+/// Options for mixing groups.
 struct GroupOrderOptions {
-  uint64_t seed = 0;                          ///< of all orders
-  int64_t window_bytes = int64_t{128} << 20;  ///< of the groups of a window, which has one at least
+  uint64_t seed = 0;                          ///< for all orders
+  int64_t window_bytes = int64_t{128} << 20;  ///< memory of a window's groups; a window has at least one
 };
 
-/// The groups in the order of one epoch, one after another: the epoch's items.
+/// Order of the groups in one epoch; their items, concatenated, are the epoch's items.
 class GroupEpoch {
  public:
-  /// Of groups that have items, one at least: see GroupOrder.
+  /// Orders `groups`: at least one, none empty (see GroupOrder).
   GroupEpoch(const std::vector<SampleGroup>& groups, const GroupOrderOptions& options, int64_t epoch);
 
-  /// A group, and a place in it.
+  /// A group and an offset in it.
   struct Place {
-    size_t turn = 0;     ///< how many groups come before it
-    int64_t offset = 0;  ///< items of it before the place
+    size_t turn = 0;     ///< number of groups before it
+    int64_t offset = 0;  ///< items of the group before the place
   };
-  /// Where an item of the epoch is.
+  /// Returns the place of an item of the epoch.
   Place place(int64_t item) const;
-  /// The group whose turn it is.
+  /// Group at that turn.
   size_t group(size_t turn) const { return order_[turn]; }
 
-  /// How an epoch's items are cut into samples.
+  /// Division of an epoch's items into samples.
   struct Cut {
-    int64_t samples = 0;  ///< of the epoch
-    int64_t unit = 1;     ///< items a sample
-    int64_t shift = 0;    ///< items before the first
+    int64_t samples = 0;  ///< samples in the epoch
+    int64_t unit = 1;     ///< items per sample
+    int64_t shift = 0;    ///< items before the first sample
   };
-  /// The samples of a window, those that begin in its groups: of the window that a sample is in.
+  /// Samples of the window that contains `sample`: those that begin in the window's groups.
   SampleRange window(int64_t sample, const Cut& cut) const;
-  /// The sample that comes at a position: one of the same window. Each comes once.
+  /// Sample at a position, taken from the window there. Each sample occurs exactly once per epoch.
   int64_t sample(int64_t position, const Cut& cut) const;
 
-  /// Reads groups of the next window, which may be the first one of `next`, evenly over the window that `item` is in, so that
-  /// nothing is waited for when it begins. Only where all of this window is in memory: else nobody goes through it in order;
-  /// and not beside a group that is larger than a window may be, where both would not stay. Errors are left to who asks for a
-  /// sample.
+  /// Loads groups of the next window, which may be the first of the epoch `next`, spread evenly over the window of `item`, so
+  /// that no reader waits when the next window begins. Skips this unless all of the current window is in memory (otherwise it
+  /// is not being read in order), and if a group is larger than a window (both would not fit). Leaves errors to the caller that
+  /// requests the sample.
   void read_ahead(int64_t item, const GroupReader& reader, const GroupEpoch& next) const;
 
  private:
@@ -83,20 +83,20 @@ class GroupEpoch {
   uint64_t seed_;
   int64_t epoch_;
   std::vector<size_t> order_;    ///< groups
-  std::vector<int64_t> starts_;  ///< items before each of these, and before the end
-  std::vector<size_t> windows_;  ///< the turn that each window begins with, and the end
-  std::vector<int64_t> bytes_;   ///< of each window
+  std::vector<int64_t> starts_;  ///< items before each group in order_, and the total
+  std::vector<size_t> windows_;  ///< first turn of each window, and the end
+  std::vector<int64_t> bytes_;   ///< per window
   int64_t window_bytes_;         ///< GroupOrderOptions::window_bytes
 };
 
-/// The orders of all epochs. Thread-safe.
+/// Orders of all epochs. Thread-safe.
 class GroupOrder {
  public:
-  /// Throws InputError when there are no groups, or one has no items.
+  /// Throws InputError if there are no groups or a group has no items.
   GroupOrder(std::vector<SampleGroup> groups, const GroupOrderOptions& options);
-  /// Made once for the epochs that are asked for in turn: 16 bytes of memory a group.
+  /// Returns an epoch's order, cached while epochs are requested in turn: 16 bytes of memory per group.
   std::shared_ptr<const GroupEpoch> epoch(int64_t epoch) const;
-  /// Of all groups.
+  /// Total of all groups.
   int64_t items() const { return items_; }
 
  private:
@@ -104,7 +104,7 @@ class GroupOrder {
   GroupOrderOptions options_;
   int64_t items_ = 0;
   mutable std::mutex mutex_;
-  mutable std::list<std::pair<int64_t, std::shared_ptr<const GroupEpoch>>> made_;  ///< of few epochs, the one made last first
+  mutable std::list<std::pair<int64_t, std::shared_ptr<const GroupEpoch>>> made_;  ///< a few epochs, the newest first
 };
 
 }  // namespace weft

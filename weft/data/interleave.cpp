@@ -22,13 +22,15 @@ int64_t part_of(int64_t a, int64_t b, int64_t c) {
 Interleave::Interleave(std::vector<int64_t> weights) : weights_(std::move(weights)) {
   constexpr int64_t kMost = int64_t{1} << 62;
   for (const int64_t weight : weights_) {
-    if (weight < 1 || weight >= kMost - total_) throw InputError(fmt::format("mixture: a weight of {}", weight));
+    if (weight < 1 || weight >= kMost - total_) {
+      throw InputError(fmt::format("mixture: a weight of {}; it must be at least 1, and the sum below 2^62", weight));
+    }
     total_ += weight;
   }
-  if (weights_.empty()) throw InputError("mixture: it has no sources");
+  if (weights_.empty()) throw InputError("mixture: no sources are given");
 }
 
-// The first source takes floor(p w / total) of the first p positions; what is left is divided among the others likewise.
+// The first source takes floor(p w / total) of the first p positions; the rest is divided among the others likewise.
 Interleave::Place Interleave::at(int64_t position) const {
   int64_t total = total_;
   for (size_t source = 0; source + 1 < weights_.size(); ++source) {
@@ -41,7 +43,7 @@ Interleave::Place Interleave::at(int64_t position) const {
 }
 
 std::vector<int64_t> whole_weights(const std::vector<double>& shares) {
-  constexpr double kDigits = 1e6, kLargest = 1e6, kRounding = 1e-3;  // of 1e12, far above what a double is off by
+  constexpr double kDigits = 1e6, kLargest = 1e6, kRounding = 1e-3;  // relative to 1e12: far above a double's error
   std::vector<int64_t> weights;
   int64_t divisor = 0;
   for (const double share : shares) {

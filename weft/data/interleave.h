@@ -1,5 +1,5 @@
-// Which of several sources stands at each position of an endless sequence, so that every stretch of it has them in their
-// shares: no random numbers, no memory, any place at once.
+// Assigns a source to each position of an endless sequence, so that every stretch has the sources in proportion: no random
+// numbers, no memory, random access.
 #pragma once
 
 #include <cstddef>
@@ -8,18 +8,18 @@
 
 namespace weft {
 
-/// Shares of sources, as whole numbers: of each run of sum(weights) positions that begins at a multiple of it, source k has
-/// weights[k]. In between no source's count is off its share by as much as the number of the others (by 1, for two).
+/// Assigns positions by whole weights: of each sum(weights) positions that begin at a multiple of that sum, source k gets
+/// weights[k]. In between, its count is off by less than the number of other sources (1 for two).
 class Interleave {
  public:
-  /// What stands at a position.
+  /// Entry of a position.
   struct Place {
-    size_t source = 0;  ///< of which source
-    int64_t count = 0;  ///< how many of that source stand before
+    size_t source = 0;  ///< the source
+    int64_t count = 0;  ///< entries of that source before this one
   };
-  /// Throws InputError for no weights, a weight below 1, or a sum of 2^62 and more.
+  /// Throws InputError for no weights, a weight below 1, or a sum of 2^62 or more.
   explicit Interleave(std::vector<int64_t> weights);
-  /// At a position of the sequence, which is not negative.
+  /// Returns the entry at a position >= 0.
   Place at(int64_t position) const;
 
  private:
@@ -27,8 +27,8 @@ class Interleave {
   int64_t total_ = 0;
 };
 
-/// The smallest whole numbers in the ratio of these, which have six digits after the point at most. Throws InputError for one
-/// that has more, or is not in (0, 1e6].
+/// Returns the smallest whole numbers in the ratio of `shares`, which have at most six decimals. Throws InputError for a share
+/// with more, or outside (0, 1e6].
 std::vector<int64_t> whole_weights(const std::vector<double>& shares);
 
 }  // namespace weft

@@ -25,13 +25,13 @@
 namespace weft {
 namespace {
 
-constexpr double kLongestEnd_s = 10.0;  // that a loader waits for its threads; one that is stuck is left behind
+constexpr double kLongestEnd_s = 10.0;  // how long a loader waits for its threads; a stuck one is abandoned
 
 void require(bool good, const std::string& message) {
   if (!good) throw InputError(message);
 }
 
-/// What work() throws, or none.
+/// Returns the exception that work() throws, or nullptr.
 std::exception_ptr error_of(const std::function<void()>& work) {
   try {
     work();
@@ -66,7 +66,7 @@ void check_batches(const LoaderOptions& o) {
           fmt::format("loader: workers = {}; must be in [0, {}]", o.workers, kMostWorkers));
   require(o.ahead >= 1, fmt::format("loader: ahead = {}; at least 1 micro-batch must be prepared ahead", o.ahead));
   require(o.timeout_s > 0, fmt::format("loader: timeout_s = {}; must be positive", o.timeout_s));
-  require(!o.pinned || at::hasCUDA(), "loader: pinned memory is what GPUs copy from, and this build or host has none");
+  require(!o.pinned || at::hasCUDA(), "loader: pinned memory needs CUDA, which this build or host lacks");
   for (size_t i = 0; i < o.ramp.size(); ++i) {
     const BatchPhase& phase = o.ramp[i];
     const std::string which = fmt::format("batch.ramp, phase {}: global", i + 1);
@@ -81,30 +81,30 @@ Sampler sampler_of(const Dataset& dataset, uint64_t seed) {
   return {dataset.size(), {.seed = seed, .shuffle = !dataset.is_ordered()}};
 }
 
-/// Its threads own it too: one that is stuck in a read outlives the loader.
+/// State shared with the threads: a thread stuck in a read outlives the loader.
 struct Loader::State : std::enable_shared_from_this<State> {
   State(std::shared_ptr<const Dataset> data, Sampler sampler, const LoaderOptions& o)
       : options(o),
         batches(std::move(data), sampler, o),
         ready(static_cast<size_t>(std::max<int64_t>(o.ahead, ceil_divide(o.workers, batches.shares())))) {}
 
-  /// A micro-batch that is prepared, or why it could not be.
+  /// Micro-batch being prepared or ready, or why that failed.
   struct Slot {
     SharedBatch shared = {};  ///< while it is filled
-    int64_t filled = 0;       ///< shares of it
+    int64_t filled = 0;       ///< shares filled so far
     bool full = false;
     Batch batch = {};
     std::exception_ptr error = {};
-    int64_t failed_share = 0;  ///< whose error that is
+    int64_t failed_share = 0;  ///< the share with that error
   };
 
-  /// A share of a micro-batch, for a worker.
+  /// Share of a micro-batch, for one worker.
   struct Share {
     int64_t count = 0;  ///< number of the micro-batch
     int64_t share = 0;
   };
 
-  /// Of those that are prepared: micro-batch number `count` goes there.
+  /// Slot of micro-batch number `count`.
   Slot& slot(int64_t count) { return ready[static_cast<size_t>(count) % ready.size()]; }
   bool has_share() const { return next.share > 0 || next.count < given + static_cast<int64_t>(ready.size()); }
   Share take_share();
@@ -120,30 +120,30 @@ struct Loader::State : std::enable_shared_from_this<State> {
   std::mutex mutex;
   std::condition_variable taken, made;
   std::vector<Slot> ready;
-  Share next = {};    ///< that no worker has taken on
-  int64_t given = 0;  ///< micro-batches that next() has handed out
+  Share next = {};    ///< next share for a worker
+  int64_t given = 0;  ///< micro-batches returned by next()
   bool stopping = false;
-  bool failed = false;  ///< a share; nothing after it is asked for
+  bool failed = false;  ///< a share failed; no later ones are started
   LoaderWaits waits;
   std::set<std::string> skipped;
   std::vector<std::thread> threads;
-  size_t ended = 0;  ///< of them
+  size_t ended = 0;  ///< threads that have ended
 };
 
-/// With the lock held.
+/// Requires the lock.
 Loader::State::Share Loader::State::take_share() {
   const Share share = next;
   next = share.share + 1 < batches.shares() ? Share{share.count, share.share + 1} : Share{share.count + 1, 0};
   return share;
 }
 
-/// A worker: takes on the next share that nobody has, as long as there is room for its micro-batch.
+/// Worker loop: takes the next share while there is room for its micro-batch.
 void Loader::State::work() {
   while (true) {
     Share share;
     {
       std::unique_lock lock(mutex);
-      // No deadline: the consumer may take as long as it likes over a step, and the destructor wakes this up.
+      // No deadline: the consumer may take any time for a step, and the destructor wakes this up.
       taken.wait(lock, [&] { return stopping || failed || has_share(); });
       if (stopping || failed) return;
       share = take_share();
@@ -152,9 +152,9 @@ void Loader::State::work() {
   }
 }
 
-/// Makes it; the last share of a micro-batch makes that ready.
+/// Makes a share; the last share of a micro-batch makes it ready.
 void Loader::State::fill(const Share& share) {
-  Slot& mine = slot(share.count);  // nobody's but its shares' until it is full
+  Slot& mine = slot(share.count);  // used only by its shares until it is full
   const std::exception_ptr error = error_of([&] { batches.fill(share.count, share.share, mine.shared); });
   {
     std::lock_guard lock(mutex);
@@ -175,21 +175,21 @@ void Loader::State::fill(const Share& share) {
   made.notify_all();
 }
 
-/// Counts a micro-batch that next() returns. With the lock held.
+/// Counts a micro-batch that next() returns. Requires the lock.
 void Loader::State::hand_out(const Batch& batch) {
   ++given;
   ++waits.batches;
   skipped.insert(batch.skipped.begin(), batch.skipped.end());
 }
 
-/// With the lock held. Room is made by the threads that take, so that what they free of a micro-batch serves the next.
+/// Requires the lock. The threads that call next() also allocate, so that memory freed with one micro-batch serves the next.
 void Loader::State::start() {
   for (Slot& slot : ready) slot.shared = batches.begin();
   while (static_cast<int>(threads.size()) < options.workers) {
     threads.emplace_back([self = shared_from_this()] {
       const DefaultFloats floats;
-      at::get_num_threads();  // which LibTorch sets for a thread that first asks
-      set_openmp_threads(1);  // workers are the loader's threads: none has a pool of its own
+      at::get_num_threads();  // LibTorch sets it on a thread's first call
+      set_openmp_threads(1);  // workers are the parallelism: no pool per worker
       self->work();
       std::lock_guard lock(self->mutex);
       ++self->ended;
@@ -198,10 +198,10 @@ void Loader::State::start() {
   }
 }
 
-/// The next micro-batch of those that workers prepare.
+/// Returns the next micro-batch that workers prepare.
 Batch Loader::State::take() {
   std::unique_lock lock(mutex);
-  if (threads.empty()) start();  // not before: a rank in the middle of a pipeline asks for none
+  if (threads.empty()) start();  // lazily: a rank in the middle of a pipeline needs no data
   const Stopwatch waiting;
   const std::chrono::milliseconds limit = time_limit(options.timeout_s);
   if (!made.wait_for(lock, limit, [&] { return slot(given).full; })) {
@@ -210,7 +210,7 @@ Batch Loader::State::take() {
   }
   waits.waited_s += waiting.seconds();
   Slot& first = slot(given);
-  if (first.error) std::rethrow_exception(first.error);  // again at the next call
+  if (first.error) std::rethrow_exception(first.error);  // also at the next call
   Slot empty{.shared = batches.begin()};                 // may throw; nothing has changed yet
   Batch batch = std::move(first.batch);
   first = std::move(empty);
@@ -233,7 +233,7 @@ Loader::Loader(std::shared_ptr<const Dataset> dataset, Sampler sampler, const Lo
                     sampler.size(), dataset->size()));
   }
   require(!dataset->is_ordered() || !sampler.is_shuffled(),
-          "loader: the dataset has an order of its own, which a sampler that shuffles would spoil; make it with sampler_of()");
+          "loader: the dataset has its own order, which a shuffling sampler would break; make it with sampler_of()");
   state_ = std::make_shared<State>(std::move(dataset), sampler, options);
 }
 

@@ -1,9 +1,9 @@
-// Loader: this rank's micro-batches, prepared ahead by background threads from the first one that is asked for on. How many
-// threads changes nothing but the time: what is in a micro-batch, and their order, depends on its place in the run alone.
+// Loader: this rank's micro-batches, prepared ahead by background threads from the first request on. The number of threads
+// affects only speed: content and order of micro-batches depend on their place in the run alone.
 //
-// Step s covers the G positions of the run from where the step before it ends (s G, where all have the global batch G; a ramp
-// has smaller ones first); micro-batch j of it holds [j m, (j+1) m); rank d of D takes the micro-batches [d M/D, (d+1) M/D),
-// M = G/m. Errors of background threads are thrown by next(), in that order.
+// Step s covers G positions of the run, starting where the step before ended (s G if all steps have the global batch G; a ramp
+// starts with smaller ones); its micro-batch j holds [j m, (j+1) m); rank d of D takes the micro-batches [d M/D, (d+1) M/D), M
+// = G/m. next() throws background threads' errors in micro-batch order.
 #pragma once
 
 #include <memory>
@@ -17,42 +17,42 @@
 
 namespace weft {
 
-/// What Loader's constructor checks, for callers that want to know before any data is opened: throws InputError unless
-/// micro_batch * num_shards divides global_batch, and those of the ramp (naming the nearest global batches that they divide)
-/// and the rest is in range.
+/// Makes the checks of Loader's constructor, for callers that need them before any data is opened: throws InputError unless
+/// micro_batch * num_shards divides global_batch and the ramp's batches (naming the nearest global batches that it divides) and
+/// the other options are in range.
 void check_batches(const LoaderOptions& options);
 
-/// The order that a run trains on the dataset in: shuffled by `seed`, or the dataset's own.
+/// Returns the training order of a dataset: shuffled by `seed`, or the dataset's own.
 Sampler sampler_of(const Dataset& dataset, uint64_t seed);
 
-/// What next() cost.
+/// Calls of next() and the time they waited.
 struct LoaderWaits {
-  int64_t batches = 0;  ///< that were handed out
-  double waited_s = 0;  ///< for which the callers of next() stood still
+  int64_t batches = 0;  ///< micro-batches returned
+  double waited_s = 0;  ///< time that callers of next() waited
 };
 
 /// Hands out a rank's micro-batches of a run.
 class Loader {
  public:
-  /// Throws InputError as check_batches() does, when the dataset holds fewer than num_shards samples, and when the sampler was
-  /// made for another number of them.
+  /// Throws InputError as check_batches() does, if the dataset has fewer than num_shards samples, and if the sampler was made
+  /// for a different number of samples.
   Loader(std::shared_ptr<const Dataset> dataset, Sampler sampler, const LoaderOptions& options);
-  /// Waits for what is in the making, no more: a micro-batch, or a share of one; and for no longer than 10 s or timeout_s,
-  /// after which a thread that is stuck in the dataset is left behind with it.
+  /// Waits only for work in progress (a micro-batch, or a share of one), at most min(10 s, timeout_s). After that a thread
+  /// stuck in the dataset is abandoned, along with the dataset.
   ~Loader();
   Loader(const Loader&) = delete;
   Loader& operator=(const Loader&) = delete;
 
-  /// The next micro-batch of this rank: in a step first to last, then the next step's. Thread-safe. Throws what the dataset
-  /// threw (again at each further call), and Error when nothing came within timeout_s.
+  /// Returns the next micro-batch of this rank: first to last of a step, then the next step's. Thread-safe. Throws what the
+  /// dataset threw (again at each further call), and Error if nothing arrived within timeout_s.
   Batch next();
-  /// The step whose micro-batches come next, or are being handed out; of the run, counted from 0. Thread-safe.
+  /// Step of the run, from 0, that the next micro-batch belongs to. Thread-safe.
   int64_t next_step() const;
-  /// So far. Thread-safe.
+  /// Totals so far. Thread-safe.
   LoaderWaits waits() const;
-  /// Names of the bad samples of the micro-batches that were handed out, each once, in order. Thread-safe.
+  /// Names of the bad samples in the micro-batches returned so far, each once, in order. Thread-safe.
   std::vector<std::string> skipped() const;
-  /// This rank's, not all ranks', of next_step().
+  /// Micro-batches of this rank, not of all ranks, in next_step().
   int micro_batches_per_step() const;
 
  private:

@@ -16,16 +16,16 @@
 namespace weft {
 namespace {
 
-constexpr int64_t kShareBytes = 256 << 10;  // less is not worth a thread's turn
+constexpr int64_t kShareBytes = 256 << 10;  // smallest share worth handing to a thread
 
-/// The rows of all, one after another. Not at::cat: that may start a second pool of OpenMP threads for this thread.
+/// Concatenates the rows of all parts. Not at::cat: it may start a second pool of OpenMP threads for this thread.
 at::Tensor join_rows(const std::vector<Batch>& parts, c10::function_ref<const at::Tensor&(const Batch&)> tensor) {
   const at::Tensor& first = tensor(parts.front());
   auto sizes = first.sizes().vec();
   sizes[0] = 0;
   for (const Batch& part : parts) {
     if (!have_like_rows(tensor(part), first)) {
-      throw InputError("dataset: its samples have other sizes or types in another epoch, and a micro-batch holds some of both");
+      throw InputError("dataset: sample sizes or types differ between the two epochs of a micro-batch");
     }
     sizes[0] += tensor(part).size(0);
   }
@@ -50,7 +50,7 @@ Batch join(std::vector<Batch> parts) {
   return out;
 }
 
-/// In page-locked memory, but for what is there or on a device already.
+/// Copies into page-locked memory, unless already pinned or on a device.
 Batch pin(Batch batch) {
   const auto pinned = [](const at::Tensor& x) { return x.is_cpu() && !x.is_pinned() ? x.pin_memory() : x; };
   for (at::Tensor& input : batch.inputs) input = pinned(input);
@@ -63,7 +63,7 @@ Batch pin(Batch batch) {
 Batch get_samples(const Dataset& dataset, const std::vector<int64_t>& indices, int64_t epoch) {
   Batch batch = dataset.get(indices, epoch);
   const std::string misfit = samples_misfit(batch, static_cast<int64_t>(indices.size()));
-  if (!misfit.empty()) throw InputError(fmt::format("dataset: {} where {} were asked for", misfit, indices.size()));
+  if (!misfit.empty()) throw InputError(fmt::format("dataset: {} where {} were requested", misfit, indices.size()));
   return batch;
 }
 
@@ -102,13 +102,13 @@ Batch MicroBatches::whole(int64_t count) const {
   std::vector<Batch> parts;
   std::vector<int64_t> indices;
   for (int64_t position = begin; position < end;) {
-    // One call an epoch: a micro-batch may straddle epochs, and a dataset may vary with them.
+    // One call per epoch: a micro-batch may span epochs, and a dataset may vary with the epoch.
     const int64_t epoch = sampler_.epoch(position);
     indices.clear();
     for (; position < end && sampler_.epoch(position) == epoch; ++position) indices.push_back(sampler_.sample(position));
     parts.push_back(get_samples(*dataset_, indices, epoch));
     if (parts.back().inputs.size() != parts.front().inputs.size()) {
-      throw InputError("dataset: its samples have another number of inputs in another epoch");
+      throw InputError("dataset: the number of inputs differs between epochs");
     }
   }
   return join(std::move(parts));

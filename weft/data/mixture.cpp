@@ -18,14 +18,14 @@
 namespace weft {
 namespace {
 
-/// A sample of one of the sources.
+/// Sample of one source.
 struct Pick {
   size_t source = 0;
-  int64_t epoch = 0, index = 0;  ///< the source's
+  int64_t epoch = 0, index = 0;  ///< of that source
 };
 
-/// Puts the rows of `from` where `rows` tells, into `to` of `count` rows. Not by at::index_copy: that may start a second pool
-/// of OpenMP threads for this thread.
+/// Copies the rows of `from` to the positions `rows` of `to`, which has `count` rows. Not at::index_copy: it may start a second
+/// pool of OpenMP threads for this thread.
 void scatter_rows(const at::Tensor& from, const std::vector<size_t>& rows, int64_t count, const std::string& name,
                   at::Tensor& to) {
   if (!to.defined()) {
@@ -34,8 +34,7 @@ void scatter_rows(const at::Tensor& from, const std::vector<size_t>& rows, int64
     to = at::empty(sizes, from.options());
   }
   if (!have_like_rows(from, to)) {
-    throw InputError(
-        fmt::format("mixture: samples of {} have another shape or type than those of the sources before it", name));
+    throw InputError(fmt::format("mixture: samples of {} differ in shape or type from the sources before it", name));
   }
   const at::Tensor packed = from.contiguous();
   const size_t bytes = packed.nbytes() / rows.size();
@@ -68,13 +67,13 @@ class Combination : public Dataset {
     return all;
   }
 
-  /// One call a source and epoch of it, whose samples go to their rows.
+  /// One call per source and source epoch; its samples go to their rows.
   Batch get(const std::vector<int64_t>& indices, int64_t epoch) const override {
     std::map<std::pair<size_t, int64_t>, std::pair<std::vector<int64_t>, std::vector<size_t>>> calls;
     for (size_t row = 0; row < indices.size(); ++row) {
       const int64_t index = indices[row];
       if (index < 0 || index >= size_) {
-        throw InputError(fmt::format("mixture: sample {} asked for, there are {}", index, size_));
+        throw InputError(fmt::format("mixture: sample {} requested, but there are only {}", index, size_));
       }
       const Pick pick = this->pick(index, epoch);
       auto& [samples, rows] = calls[{pick.source, pick.epoch}];
@@ -96,11 +95,11 @@ class Combination : public Dataset {
     Batch part = source.samples->get(samples, epoch);
     const std::string misfit = samples_misfit(part, static_cast<int64_t>(samples.size()));
     if (!misfit.empty()) {
-      throw InputError(fmt::format("mixture: of {}, {} where {} were asked for", source.name, misfit, samples.size()));
+      throw InputError(fmt::format("mixture: {}: {} where {} were requested", source.name, misfit, samples.size()));
     }
     if (!batch.target.defined()) batch.inputs.resize(part.inputs.size());
     if (part.inputs.size() != batch.inputs.size()) {
-      throw InputError(fmt::format("mixture: samples of {} have {} inputs, those of the sources before it {}", source.name,
+      throw InputError(fmt::format("mixture: samples of {} have {} inputs, the sources before it {}", source.name,
                                    part.inputs.size(), batch.inputs.size()));
     }
     const auto count = static_cast<int64_t>(all);

@@ -1,4 +1,4 @@
-// Data sets made of several: mixtures that are trained on by weight, and all of them one after another for evaluation.
+// Datasets made of several: weighted mixtures for training, and concatenations for evaluation.
 #pragma once
 
 #include <memory>
@@ -9,22 +9,21 @@
 
 namespace weft {
 
-/// One of the data sets of a mixture.
+/// One dataset of a mixture.
 struct MixtureSource {
-  std::shared_ptr<const Dataset> samples;  ///< of the same shapes as the others'
-  double weight = 1.0;                     ///< its share of what is trained on, beside the others'
-  std::string name = {};                   ///< in errors
+  std::shared_ptr<const Dataset> samples;  ///< of the same shapes as the others
+  double weight = 1.0;                     ///< its share of training, relative to the other weights
+  std::string name = {};                   ///< for errors
 };
 
-/// Samples of all sources by their weights, in an order of its own (Dataset::is_ordered()): which source stands at a position
-/// of the run is counted out (Interleave), so that any stretch of a run has all sources in their shares, and long ones exactly.
-/// An epoch has as many samples as all sources together. Each source is gone through in epochs of its own, shuffled by `seed`
-/// or in its own order: every sample of it comes once before any comes again, however its epochs and the mixture's lie. Which
-/// sample is asked for is a matter of (seed, epoch, index) alone. Throws InputError for weights as whole_weights() does; get()
-/// for samples of other shapes.
+/// Samples of all sources by weight, in the mixture's own order (Dataset::is_ordered()). Sources are assigned to positions of
+/// the run by counting (Interleave), so any stretch of a run has all sources in proportion. An epoch has as many samples as all
+/// sources together. Each source runs through its own epochs, shuffled by `seed` or in its own order: every sample comes once
+/// before any comes again, however its epochs and the mixture's align. The sample at an index depends on (seed, epoch, index)
+/// alone. Throws InputError for weights as whole_weights() does; get() throws it for samples of different shapes.
 std::shared_ptr<Dataset> open_mixture(std::vector<MixtureSource> sources, uint64_t seed);
 
-/// All samples of all sets, each once, one set after another, in an epoch that is theirs too; weights do not matter.
+/// All samples of all sets, each once, one set after another; the epoch is passed on to each set and weights are ignored.
 std::shared_ptr<Dataset> join_datasets(std::vector<MixtureSource> sources);
 
 }  // namespace weft

@@ -9,7 +9,7 @@ namespace weft {
 
 namespace {
 
-constexpr size_t kMostOfAReason = 20;  // of a reason
+constexpr size_t kMostOfAReason = 20;  // names kept per reason
 
 }  // namespace
 

@@ -1,4 +1,4 @@
-// PassedOver: what lies among data and is not read, as it is found: by reason, with how much there is and the first names.
+// PassedOver: counts and first names, by reason, of files among the data that are not read.
 #pragma once
 
 #include <cstdint>
@@ -12,19 +12,19 @@
 
 namespace weft {
 
-/// Whether a name is one that programs give to files and folders of their own, in which nobody keeps data: ".x" (macOS's "._x",
-/// ".ipynb_checkpoints"), and macOS's "__MACOSX".
+/// True for names that programs give to their own files and folders, never to data: ".x" (macOS's "._x", ".ipynb_checkpoints"),
+/// and macOS's "__MACOSX".
 bool is_hidden_name(std::string_view name);
 
-/// Whether a part of a path, "a/b/c.jpg", is hidden. "." and ".." are not.
+/// True if a part of a path, "a/b/c.jpg", is hidden. "." and ".." are not.
 bool is_hidden_path(std::string_view path);
 
-/// Collects names; memory is that of the first few for each reason, in the order of names.
+/// Collects names; memory: the first few names per reason, in name order.
 class PassedOver {
  public:
-  /// `reason` in a few words: "hidden".
+  /// Adds a name; `reason` is a few words: "hidden".
   void add(const std::string& reason, std::string name);
-  /// As Dataset::passed_over(): "a/x.txt (no image)", and of a reason that many have "3980 more, after a/y.txt (no image)".
+  /// Notes for Dataset::passed_over(): "a/x.txt (no image)", for frequent reasons also "3980 more, after a/y.txt (no image)".
   DataNotes notes() const;
 
  private:

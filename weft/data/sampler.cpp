@@ -29,8 +29,8 @@ int64_t Sampler::sample(int64_t position) const {
   const int64_t place = position % size_;
   if (!options_.shuffle || size_ == 1) return place;
   const uint64_t key = splitmix64(splitmix64(options_.seed) ^ static_cast<uint64_t>(epoch(position)));
-  // Cycle walking: the network permutes a power of four at most four times too large; a place that lands outside is sent
-  // through again until it lands inside. That is a bijection of the inside, at less than four turns on average.
+  // Cycle walking: the network permutes a power of four at most four times too large. A value outside [0, size) is permuted
+  // again until it falls inside: a bijection of the inside, with fewer than four passes on average.
   uint64_t value = static_cast<uint64_t>(place);
   do {
     value = permute(value, key);

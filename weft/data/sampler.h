@@ -1,31 +1,31 @@
-// Which sample stands where in a run: an endless sequence of permutations, one an epoch, that no world size changes.
+// Maps positions of a run to samples: an endless sequence of permutations, one per epoch, independent of the world size.
 //
-// Position p of a run is in epoch p / size, at place p % size of that epoch's permutation. Every sample comes exactly once an
-// epoch; a global batch may straddle two epochs. The permutation is a keyed bijection (a Feistel network with cycle walking)
-// computed a place at a time: no memory, any size.
+// Position p of a run is in epoch p / size, at place p % size of that epoch's permutation. Every sample comes exactly once per
+// epoch; a global batch may span two epochs. The permutation is a keyed bijection (a Feistel network with cycle walking)
+// computed place by place: no memory, any size.
 #pragma once
 
 #include <cstdint>
 
 namespace weft {
 
-/// Which sample stands at a position of a run.
+/// Maps positions of a run to samples.
 class Sampler {
  public:
-  /// How samples are ordered.
+  /// Order of samples.
   struct Options {
-    uint64_t seed = 0;    ///< of all permutations
+    uint64_t seed = 0;    ///< for all permutations
     bool shuffle = true;  ///< false: every epoch in order
   };
-  /// For a dataset of `size` samples. Throws InputError when there are none.
+  /// Sampler for a dataset of `size` samples. Throws InputError if it is empty.
   Sampler(int64_t size, const Options& options);
-  /// Samples of the dataset: positions of an epoch.
+  /// Number of samples, and of positions per epoch.
   int64_t size() const { return size_; }
-  /// The epoch that a position of the run is in, from 0.
+  /// Epoch of a position of the run, from 0.
   int64_t epoch(int64_t position) const { return position / size_; }
-  /// Whether epochs have orders drawn from the seed.
+  /// True if each epoch's order is drawn from the seed.
   bool is_shuffled() const { return options_.shuffle; }
-  /// The index in the dataset of the sample at a position of the run, which is not negative.
+  /// Returns the index in the dataset of the sample at a position >= 0 of the run.
   int64_t sample(int64_t position) const;
 
  private:
@@ -33,7 +33,7 @@ class Sampler {
 
   int64_t size_;
   Options options_;
-  int half_bits_;  ///< the network works on two halves of this many bits; 4^half_bits_ is the first such power >= size_
+  int half_bits_;  ///< width of each half in the network; 4^half_bits_ is the first such power >= size_
 };
 
 }  // namespace weft

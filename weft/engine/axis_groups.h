@@ -1,4 +1,4 @@
-// AxisGroups: which group of ranks a set of axes stands for.
+// AxisGroups: maps a set of axes to its process group.
 #pragma once
 
 #include <initializer_list>
@@ -10,7 +10,7 @@
 
 namespace weft {
 
-/// A rank's groups by axes. Along axes that none was set for it is alone.
+/// Process groups of a rank, by axes. Axes without a group get a group of this rank alone.
 class AxisGroups {
  public:
   AxisGroups() = default;
@@ -20,9 +20,9 @@ class AxisGroups {
 
   /// Sets the group of the ranks along the axes.
   void set(AxisSet axes, Group group) { by_axes_.insert_or_assign(axes, std::move(group)); }
-  /// Sets that of the pipeline ranks that hold a block (tied weights).
+  /// Sets the group of the pipeline ranks that hold a block (tied weights).
   void set_tied(int block, Group group) { tied_.insert_or_assign(block, std::move(group)); }
-  /// Sets others of the same ranks for sums of gradients.
+  /// Sets a separate group of the same ranks for gradient sums.
   void set_gradients(AxisSet axes, Group group) { gradients_.insert_or_assign(axes, std::move(group)); }
   void set_tied_gradients(int block, Group group) { tied_gradients_.insert_or_assign(block, std::move(group)); }
 
@@ -31,12 +31,12 @@ class AxisGroups {
     const auto found = by_axes_.find(axes);
     return found == by_axes_.end() ? alone_ : found->second;
   }
-  /// Those that hold the block; this rank alone where no other does.
+  /// The ranks that hold the block; this rank alone if no other does.
   const Group& tied(int block) const {
     const auto found = tied_.find(block);
     return found == tied_.end() ? alone_ : found->second;
   }
-  /// What sums of gradients go through: the same unless others were set.
+  /// The group that gradients are summed over: along(axes) unless another was set.
   const Group& gradients_along(AxisSet axes) const {
     const auto found = gradients_.find(axes);
     return found == gradients_.end() ? along(axes) : found->second;

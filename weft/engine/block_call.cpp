@@ -32,16 +32,16 @@ std::string text_of(const Tensors& tensors) {
 
 InputError undeclared(const std::string& block, std::string_view what) {
   return InputError(
-      fmt::format("model: the forward of block '{}' reads a parameter that its parameters() lack ({}); tell of it there, as by "
-                  "LAYER.describe(specs, NAME), or keep a constant without requires_grad in buffers()",
+      fmt::format("model: the forward of block '{}' reads a parameter missing from its parameters() ({}); add it there (as by "
+                  "LAYER.describe(specs, NAME)), or keep a constant without requires_grad in buffers()",
                   block, what));
 }
 
 }  // namespace
 
-BlockCalls::BlockCalls(FlatModel& model) : model_(model), looked_at_(static_cast<size_t>(model.num_blocks())) {}
+BlockCalls::BlockCalls(FlatModel& model) : model_(model), checked_(static_cast<size_t>(model.num_blocks())) {}
 
-/// What the block throws, with the block's name and its inputs.
+/// Adds the block's name and its inputs to the errors that its forward throws.
 Tensors BlockCalls::named_forward(int block, const Tensors& inputs, const Context& context) {
   const std::string& name = model_.model().blocks[block].name;
   Tensors outputs;
@@ -69,24 +69,23 @@ Tensors BlockCalls::first_forward(int block, const Tensors& inputs, const Contex
     outputs = named_forward(block, inputs, context);
   } catch (const Error& error) {
     if (!reads.first().empty()) throw undeclared(name, reads.first());
-    // Parameters that no block tells of are left on the meta device, as TensorChecks says of them.
+    // Parameters that no block declares stay on the meta device; see TensorChecks.
     std::string_view text = error.what();
     if (model_.options().device.is_meta() || text.find(" on meta") == std::string_view::npos) throw;
     if (const std::string where = in_forward(name, ""); text.starts_with(where)) text.remove_prefix(where.size());
     throw undeclared(name, text);
   }
   if (!reads.first().empty()) throw undeclared(name, reads.first());
-  looked_at_[static_cast<size_t>(block)] = true;
+  checked_[static_cast<size_t>(block)] = true;
   return outputs;
 }
 
-/// Inputs may be computed with once more, or lie in a batch of the user's. Autograd sees that they are changed itself only
-/// where one takes a gradient.
+/// Inputs may be used again, or share memory with the user's batch. Autograd detects changes only where it needs a gradient.
 Tensors BlockCalls::forward(int block, const Tensors& inputs, const Context& context) {
   const UnchangedState state(model_, block);
   std::vector<uint32_t> before;
   for (const at::Tensor& input : inputs) before.push_back(version_of(input));
-  const bool looked_at = looked_at_[static_cast<size_t>(block)];
+  const bool looked_at = checked_[static_cast<size_t>(block)];
   Tensors outputs = looked_at ? named_forward(block, inputs, context) : first_forward(block, inputs, context);
   for (size_t i = 0; i < inputs.size(); ++i) {
     if (version_of(inputs[i]) == before[i]) continue;

@@ -1,5 +1,5 @@
-// Calls of what a model brings: a block's forward and the model's loss, with random numbers keyed (engine/keyed_calls.h) and
-// errors that name what failed and the tensors that it was given.
+// Calls into user code: a block's forward and the model's loss, with keyed random numbers (engine/keyed_calls.h) and errors
+// that name the failing block and its input tensors.
 #pragma once
 
 #include <vector>
@@ -8,16 +8,16 @@
 
 namespace weft {
 
-/// Those of one rank.
+/// Calls into user code on one rank.
 class BlockCalls {
  public:
   explicit BlockCalls(FlatModel& model);
 
-  /// The block's outputs. Throws InputError where it changed an input, a parameter or a constant buffer in place, where it read
-  /// a parameter that its parameters() lack (looked at in its first call), and what it throws itself, which then names it.
+  /// Returns the block's outputs. Throws InputError if forward changed an input, a parameter or a constant buffer in place, or
+  /// read a parameter missing from parameters() (checked in the first call); names the block in forward's own errors.
   Tensors forward(int block, const Tensors& inputs, const Context& context);
 
-  /// The loss of these outputs, which is defined; `keyed` is what it draws by.
+  /// Returns the loss of these outputs, always defined; `keyed` is the context that keys its random draws.
   LossValue loss(const Loss& loss, const Tensors& outputs, const at::Tensor& target, const Context& context,
                  const Context& keyed) const;
 
@@ -26,7 +26,7 @@ class BlockCalls {
   Tensors first_forward(int block, const Tensors& inputs, const Context& context);
 
   FlatModel& model_;
-  std::vector<bool> looked_at_;  ///< by block
+  std::vector<bool> checked_;  ///< by block: its first call has been checked
 };
 
 }  // namespace weft

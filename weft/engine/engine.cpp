@@ -16,7 +16,7 @@ namespace weft {
 
 namespace {
 
-// A program that somebody wrote by hand may be of another model.
+// A hand-written program may belong to another model.
 const Program& checked(const Program& program, int rank, const FlatModel& model) {
   check_program(program);
   check_rank(program, rank);
@@ -25,8 +25,8 @@ const Program& checked(const Program& program, int rank, const FlatModel& model)
     throw InputError("engine: the program has a block that no pipeline rank holds");
   }
   if (program.num_blocks() == model.num_blocks()) return program;
-  throw InputError(fmt::format("engine: the program is of {} blocks, model '{}' has {}", program.num_blocks(),
-                               model.model().name, model.num_blocks()));
+  throw InputError(fmt::format("engine: the program has {} blocks, model '{}' has {}", program.num_blocks(), model.model().name,
+                               model.num_blocks()));
 }
 
 }  // namespace
@@ -74,7 +74,7 @@ void Engine::with_state(int block, const VisitState& visit, bool changes) {
     const MemoryScope scope(MemoryCategory::optimizer);
     run_->reload_optimizer(block);
   }
-  // Also where the visit throws: the next step expects to find it away.
+  // Runs even if the visit throws: the next step expects the state to be offloaded.
   const auto put_away = [&] {
     if (changes) run_->weights.mark_all_changed(block);
     if (run_->offloads_optimizer()) run_->offload_optimizer(block, changes);

@@ -1,14 +1,14 @@
-// Engine: runs one rank's list of instructions on real blocks and groups. It knows instructions, and no strategy.
+// Engine: runs one rank's instruction list on real blocks and groups; knows instructions, not strategies.
 //
-// Blocks are detached from one another: the engine keeps each block's inputs and outputs, and runs its backward itself, last
-// block first. A block's graph and activations are dropped as soon as its backward is done. Collectives are started where the
-// list says so and waited for where an instruction needs them.
+// Autograd graphs of blocks are separate: the engine keeps the blocks' inputs and outputs and runs each backward itself, last
+// block first. A block's graph and activations are freed once its backward is done. Collectives start where the list says and
+// are waited for where an instruction needs them.
 //
-// Loss: the gradient of every loss's sum is seeded with 1 / nominal count, so gradients keep about the size of a mean's, which
-// narrow types need; what is left of the division by the true count reaches the updater as `divisor`. The nominal count is M
-// times a power of two, the targets of the run's first micro-batch rounded up, for M micro-batches in the global batch:
-// micro-batches may differ in their targets, and `divisor` is 1 where all have that many and all count. Ranks that compute
-// losses agree on it before the first step, in 8 bytes from one of them.
+// Loss: the gradient of every loss's sum is seeded with 1 / nominal count, so gradients are about the size of a mean's, as
+// narrow types need; the updater divides by the rest of the true count, `divisor`. The nominal count is M (micro-batches in the
+// global batch) times the targets of the run's first micro-batch, rounded up to a power of two; `divisor` is 1 if all
+// micro-batches have that many targets and all count. Ranks that compute losses agree on it before the first step: one of them
+// broadcasts it, in 8 bytes.
 #pragma once
 
 #include <c10/util/FunctionRef.h>
@@ -30,61 +30,61 @@ namespace weft {
 class EvaluationSum;
 class StepRun;
 
-/// Is called with what the last block puts out for a micro-batch, and where its first sample stands among all.
+/// Called with the last block's outputs for a micro-batch and the place of its first sample in the set.
 using VisitOutputs = std::function<void(int64_t first_sample, const Tensors& outputs)>;
 
-/// Is called with a block and its optimizer state.
+/// Called with a block and its optimizer state.
 using VisitState = std::function<void(int block, std::vector<at::Tensor>& optimizer)>;
 
 /// Runs one rank's list of a program, step by step.
 class Engine {
  public:
-  /// Takes the room for offloaded state that the list of `rank` needs. Model, program and updater must outlive the engine.
-  /// Throws VerifyError for a program with an index out of range (program/check_program.h), InputError for one of another
-  /// number of blocks.
+  /// Reserves space for offloaded state. Model, program and updater must outlive the engine. Throws VerifyError for a program
+  /// with an index out of range (program/check_program.h), InputError for a program with a different number of blocks.
   Engine(FlatModel& model, const Program& program, int rank, Updater& updater, const EngineOptions& options);
   ~Engine();
 
-  /// Runs the list once, as step `step` of the run (counted from 0). Throws NumericError when a loss is not finite, naming
-  /// step, micro-batch and the first block whose output was not finite; nothing is updated then on this rank.
+  /// Runs the list once, as step `step` of the run (counted from 0). Throws NumericError if a loss is not finite, naming step,
+  /// micro-batch and the first block with a non-finite output; nothing is updated then on this rank.
   StepResult step(int64_t step, const NextMicroBatch& next);
-  /// Goes on with a program that differs in its micro-batches alone, as said: the next steps have another global batch. The
-  /// model was laid out for both: buffers are the same. Throws as the constructor does. It must outlive the engine.
+  /// Continues with a program that differs only in its micro-batches, for steps with a different global batch. The model was
+  /// laid out for both: buffers are the same. Throws as the constructor does. `program` must outlive the engine.
   void change(const Program& program, const BatchShare& share);
-  /// Sets whether steps keep times; where they do, a device is waited for after each instruction, so that its times are true.
+  /// Turns recording of instruction times on or off. While on, the device is synchronised after each instruction.
   void trace(bool on);
-  /// When each instruction of the list ran in the last step; empty where that was not traced.
+  /// When each instruction of the list ran in the last step; empty if it was not traced.
   const std::vector<InstructionTime>& times() const;
 
-  /// Draws the weights that this rank owns, block by block, and moves them out where they are offloaded; ranks that keep
-  /// whole weights then gather them. Collective over the shards.
+  /// Initialises this rank's weights, block by block, and offloads them if the program does; ranks that keep whole weights then
+  /// gather them. Collective over the shards.
   void initialise();
 
-  /// The whole block's weights in float32, [ranks of tp, what each has of them: frozen ones after the others], on every rank.
-  /// Collective over the model's ranks.
+  /// Returns the block's whole weights in float32, [tp ranks, weights of each: frozen ones last], on every rank. Collective
+  /// over the model's ranks.
   at::Tensor master_weights(int block);
-  /// A buffer's values, on every rank. Collective over the model's ranks.
+  /// Returns a buffer's values on every rank. Collective over the model's ranks.
   at::Tensor buffer_values(const ModelBuffer& buffer);
 
-  /// Visits the blocks that this rank holds, each with its optimizer state (Updater::state()), while all that the rank owns of
-  /// them is in its memory: what is offloaded is brought back, a block at a time. State that no step has made yet is zero.
+  /// Visits this rank's blocks with their optimizer state (Updater::state()). During a visit, all that the rank owns of the
+  /// block is in memory: offloaded state is reloaded one block at a time. State that no step has created yet is zero.
   void for_each_state(const VisitState& visit);
-  /// The same for a visit that fills weights (FlatPart::master) and optimizer state. gather_whole() must follow, on all ranks.
+  /// Like for_each_state(), for a visit that fills weights (FlatPart::master) and optimizer state. gather_whole() must follow,
+  /// on all ranks.
   void fill_state(const VisitState& visit);
-  /// Has ranks that keep whole weights gather them anew. Collective over the shards.
+  /// Gathers the weights again on ranks that keep them whole. Collective over the shards.
   void gather_whole();
-  /// Targets of a micro-batch that gradients are scaled by, a power of two; 0: the next step's first micro-batch tells.
+  /// Targets per micro-batch that gradients are scaled by, a power of two; 0 before the first step sets it.
   int64_t nominal_targets() const;
-  /// Takes that of an earlier run. All ranks do, or none.
+  /// Restores nominal_targets() of an earlier run. Call it on all ranks or on no rank.
   void set_nominal_targets(int64_t targets);
 
-  /// Runs forward over this rank's part of the evaluation set, for each micro-batch of which `next` is called on first and last
-  /// stages. The loss has the same bits whatever the number of ranks. Collective over all ranks; on all of them throws
-  /// NumericError when a loss is not finite, and InputError when no target counted.
+  /// Runs forward over this rank's part of the evaluation set, calling `next` for each micro-batch on first and last stages.
+  /// The loss has the same bits whatever the number of ranks. Collective over all ranks; throws on all of them: NumericError if
+  /// a loss is not finite, InputError if no target counted.
   EvaluationResult evaluate(const EvaluationPart& part, const NextMicroBatch& next);
-  /// The same forward, of which every rank of a pipeline visits the outputs, as losses take them, first micro-batch to last:
-  /// whole, where ranks of tp or cp have parts (whole_outputs.h), and sent on by the last stage. With `gathered` every rank
-  /// visits those of all ranks, round by round: of each its next micro-batch, in the order of data-parallel ranks.
+  /// Runs the same forward. Every rank of a pipeline visits the outputs in the form that losses take, first micro-batch to
+  /// last; parts on ranks of tp or cp are joined (whole_outputs.h), and the last stage broadcasts the outputs. With `gathered`
+  /// every rank visits the outputs of all ranks, in rounds: the next micro-batch of each data-parallel rank, in rank order.
   void predict(const EvaluationPart& part, const NextMicroBatch& next, bool gathered, const VisitOutputs& visit);
 
  private:
@@ -102,8 +102,8 @@ class Engine {
   const Program* program_;
   int rank_;
   EngineOptions options_;
-  std::vector<int> stage_ranks_;  ///< by block: the index on the pipeline axis of the rank that runs it
-  int pp_rank_;                   ///< this rank's
+  std::vector<int> stage_ranks_;  ///< by block: pipeline-axis index of the rank that runs the block
+  int pp_rank_;                   ///< index of this rank
   std::unique_ptr<StepRun> run_;
 };
 

@@ -1,4 +1,4 @@
-// EngineOptions: the groups of a rank, where it moves state to, and which samples are its own.
+// EngineOptions: a rank's process groups, offload stores and share of the samples.
 #pragma once
 
 #include <cstdint>
@@ -11,32 +11,32 @@
 
 namespace weft {
 
-/// Where state that the program offloads goes.
+/// Stores for state that the program offloads; null for kinds that it does not offload.
 struct OffloadStores {
-  std::shared_ptr<OffloadStore> activations;  ///< of block inputs; null where the program moves none
-  std::shared_ptr<OffloadStore> weights;      ///< of this rank's shard; null where the program moves none
-  std::shared_ptr<OffloadStore> optimizer;    ///< of optimizer state; null where the program moves none
+  std::shared_ptr<OffloadStore> activations;  ///< block inputs
+  std::shared_ptr<OffloadStore> weights;      ///< this rank's shard
+  std::shared_ptr<OffloadStore> optimizer;    ///< optimizer state
 };
 
-/// Which samples the steps of a program take, from some step on.
+/// This rank's share of the samples of each step, from step `first_step` on.
 struct BatchShare {
   int64_t first_micro_batch = 0;  ///< index of this rank's first one in a step
-  int64_t all_micro_batches = 1;  ///< a step, of all data-parallel ranks
-  int64_t first_step = 0;         ///< of the run
+  int64_t all_micro_batches = 1;  ///< per step, over all data-parallel ranks
+  int64_t first_step = 0;         ///< first step of the run with this share
   int64_t first_sample = 0;       ///< of the run, that this step begins with
 };
 
-/// The groups that a program's axes stand for, and what else the engine needs beside the program.
+/// Process groups of a program's axes, and everything else the engine needs.
 struct EngineOptions {
-  AxisGroups groups = {};         ///< of the axes that the program has
-  OffloadStores offload = {};     ///< null ones where the program moves none
-  uint64_t seed = 0;              ///< of weights and random numbers
+  AxisGroups groups = {};         ///< by the program's axes
+  OffloadStores offload = {};     ///< null where nothing is offloaded
+  uint64_t seed = 0;              ///< seed of weights and random numbers
   BlockLayout blocks = {};        ///< Context::layout
-  Votes votes = {};               ///< of this rank
+  Votes votes = {};               ///< this rank's votes
   int64_t first_micro_batch = 0;  ///< index of this rank's first one in the step
-  int64_t all_micro_batches = 1;  ///< of all data-parallel ranks
-  int64_t micro_batch = 1;        ///< samples of one, by which random numbers are keyed
-  int64_t first_step = 0;         ///< of the run, that these numbers hold from
+  int64_t all_micro_batches = 1;  ///< per step, over all data-parallel ranks
+  int64_t micro_batch = 1;        ///< samples per micro-batch, used to key random numbers
+  int64_t first_step = 0;         ///< step of the run from which these numbers hold
   int64_t first_sample = 0;       ///< of the run, that this step begins with
 };
 

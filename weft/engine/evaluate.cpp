@@ -1,4 +1,4 @@
-// Engine's evaluation and prediction: forward only, of a set that is divided over ranks.
+// Engine's evaluation and prediction: forward only, over a set divided among ranks.
 #include <ATen/ops/tensor.h>
 #include <c10/core/GradMode.h>
 #include <fmt/core.h>
@@ -24,7 +24,7 @@ namespace {
 
 const Group& everyone(const Program& program, const EngineOptions& options) { return options.groups.along(loss_axes(program)); }
 
-/// Of micro-batch `place` of the set. There is no backward to keep less for, and nothing is summed over samples.
+/// Context of micro-batch `place` of the set, without recompute (no backward) and in one piece (no sums over samples).
 Context evaluation_context(const EngineOptions& options, const EvaluationPart& part, int64_t place) {
   BlockLayout layout = options.blocks;
   layout.recompute_parts = false;
@@ -38,17 +38,17 @@ Context evaluation_context(const EngineOptions& options, const EvaluationPart& p
           .layout = layout};
 }
 
-// Ranks that evaluate apart would learn only at the end that one of them has stopped: so they meet, about so often.
+// Ranks that evaluate independently synchronise at about this interval, so that a stopped rank is noticed before the end.
 class LivenessCheck {
  public:
   LivenessCheck(const Group& group, at::Device device) : group_(group), device_(device) {}
 
-  /// On every rank. How many micro-batches are done between two meetings follows from the slowest rank's time.
+  /// Called on every rank. The slowest rank's time sets the number of micro-batches between two checks.
   void micro_batch_done() {
     if (group_.size() == 1 || ++done_ < interval_) return;
     const double seconds = std::chrono::duration<double>(Clock::now() - start_).count() / static_cast<double>(done_);
     const at::Tensor slowest = at::tensor({seconds}, at::TensorOptions(at::kDouble)).to(device_);
-    group_.all_reduce(slowest, ReduceOp::max, "evaluation goes on").wait();
+    group_.all_reduce(slowest, ReduceOp::max, "evaluation liveness").wait();
     const double fitting = std::min(kSecondsBetween / slowest.item<double>(), 4.0 * static_cast<double>(interval_));
     interval_ = std::max<int64_t>(1, static_cast<int64_t>(fitting));
     done_ = 0;
@@ -81,11 +81,11 @@ void Engine::gather_for(int block) {
 }
 
 Tensors Engine::forward(int block, const Tensors& inputs, const Context& context) {
-  model_.statistics(block);  // brings those up to date that are kept apart
+  model_.statistics(block);  // brings deferred statistics up to date
   return run_->calls.forward(block, inputs, context);
 }
 
-/// Through the stages of all pipeline ranks; what this rank's last block hands on, empty when that is sent.
+/// Runs forward through all pipeline stages. Returns the outputs of this rank's last block; empty if they were sent on.
 Tensors Engine::forward_all(const MicroBatch& batch, bool mine, const Context& context) {
   if (mine && stage_ranks_.front() == pp_rank_ && batch.inputs.empty())
     throw InputError("evaluation: a micro-batch has no inputs");
@@ -113,24 +113,24 @@ Tensors Engine::forward_all(const MicroBatch& batch, bool mine, const Context& c
   return x;
 }
 
-/// Ranks that have run out still gather weights for those that have not, and still meet them.
+/// Ranks without micro-batches left still gather weights for the others and still join the liveness checks.
 int64_t Engine::most_to_evaluate(int64_t mine) const {
   const at::Tensor count = at::tensor({mine}, at::TensorOptions(at::kLong)).to(device());
   everyone(*program_, options_).all_reduce(count, ReduceOp::max, "micro-batches to evaluate").wait();
   return count.item<int64_t>();
 }
 
-/// What came of a micro-batch, or that this rank has none where others do.
+/// Result of a micro-batch, or a placeholder on a rank that has none left.
 struct Engine::Forwarded {
   int64_t place = 0;       ///< in the set
-  bool mine = false;       ///< this rank has it
-  int64_t samples = 0;     ///< of it, on first and last stages
+  bool mine = false;       ///< true if this rank has it
+  int64_t samples = 0;     ///< its samples, on first and last stages
   Tensors outputs = {};    ///< of the last block, on its rank, as losses take them
-  at::Tensor target = {};  ///< there too
+  at::Tensor target = {};  ///< on the same rank
   Context context = {};
 };
 
-/// Calls `done` on all ranks the same number of times: that of the rank with most micro-batches.
+/// Calls `done` the same number of times on all ranks: as often as the rank with the most micro-batches needs.
 void Engine::forward_part(const EvaluationPart& part, const NextMicroBatch& next, c10::function_ref<void(Forwarded&)> done) {
   c10::NoGradGuard no_grad;
   const bool is_first = stage_ranks_.front() == pp_rank_, is_last = stage_ranks_.back() == pp_rank_;
@@ -157,9 +157,9 @@ void Engine::add_loss(const Forwarded& forwarded, EvaluationSum& sum) const {
   const Tensors& outputs = forwarded.outputs;
   const at::Tensor& target = forwarded.target;
   const Context& context = forwarded.context;
-  const Loss& told = model.evaluation_loss ? model.evaluation_loss : model.loss;
+  const Loss& measure = model.evaluation_loss ? model.evaluation_loss : model.loss;
   try {
-    const LossValue loss = run_->calls.loss(told, outputs, target, context, context);
+    const LossValue loss = run_->calls.loss(measure, outputs, target, context, context);
     keyed_loss_call(model_, context, " hits", [&] {
       const auto count = [&](const Hits& hits) { return hits ? hits(outputs, target, context) : 0; };
       sum.add(forwarded.place,
@@ -178,8 +178,8 @@ EvaluationResult Engine::evaluate(const EvaluationPart& part, const NextMicroBat
 
 namespace {
 
-/// Gives the tensors of the rank at place `root` to all of `group`, whose transfers these are.
-void hand_round(Tensors& tensors, int root, const Group& group, Transfers& transfers) {
+/// Broadcasts the tensors of rank `root` of `group` over its transfers.
+void broadcast_tensors(Tensors& tensors, int root, const Group& group, Transfers& transfers) {
   if (group.size() == 1) return;
   const std::string what = "predictions";
   transfers.begin();
@@ -202,7 +202,7 @@ void Engine::predict(const EvaluationPart& part, const NextMicroBatch& next, boo
     if (forwarded.mine) {
       if (stage_ranks_.back() == pp_rank_)
         outputs = whole_outputs(model_, std::move(outputs), forwarded.samples, forwarded.context);
-      hand_round(outputs, stage_ranks_.back(), pipeline, run_->transfers);
+      broadcast_tensors(outputs, stage_ranks_.back(), pipeline, run_->transfers);
     }
     const int64_t first_sample = forwarded.context.first_sample;
     if (!gathered || data.size() == 1) {
@@ -212,8 +212,8 @@ void Engine::predict(const EvaluationPart& part, const NextMicroBatch& next, boo
     if (forwarded.mine) outputs.push_back(at::tensor({first_sample}, at::kLong).to(device()));
     for (int rank = 0; rank < data.size(); ++rank) {
       Tensors theirs = rank == data.rank() ? outputs : Tensors();
-      hand_round(theirs, rank, data, between_data_ranks);
-      if (theirs.empty()) continue;  // it had none left
+      broadcast_tensors(theirs, rank, data, between_data_ranks);
+      if (theirs.empty()) continue;  // no micro-batches left
       const int64_t first = theirs.back().item<int64_t>();
       theirs.pop_back();
       visit(first, theirs);

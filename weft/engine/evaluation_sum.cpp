@@ -15,7 +15,7 @@ namespace {
 
 constexpr const char* kBad[] = {"nan", "inf", "-inf", "too large"};
 constexpr auto kKinds = static_cast<int64_t>(std::size(kBad));
-constexpr double kLimit = 0x1p287;  // what ExactSum takes
+constexpr double kLimit = 0x1p287;  // limit of ExactSum
 
 /// An index into kBad, or -1.
 int64_t kind_of(double loss) {

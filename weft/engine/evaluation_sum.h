@@ -1,6 +1,6 @@
-// EvaluationSum: the losses of an evaluation set, added up without rounding, so that no layout changes a bit of their mean.
+// EvaluationSum: sums the losses of an evaluation set without rounding, so their mean has the same bits in every layout.
 //
-// Takes the same memory whatever the size of the set, and two small all-reduces at its end.
+// Its memory does not grow with the set. Traffic: two small all-reduces at the end.
 #pragma once
 
 #include <cstdint>
@@ -11,22 +11,22 @@
 
 namespace weft {
 
-/// Adds up the losses of this rank's micro-batches, then those of all ranks.
+/// Sums the losses of this rank's micro-batches, then of all ranks.
 class EvaluationSum {
  public:
-  /// Adds what came of the set's micro-batch `place`, counted over all ranks: its loss summed, not divided by what counted.
+  /// Adds the result of micro-batch `place`, counted over all ranks; its loss is a sum, not divided by the count.
   void add(int64_t place, const EvaluationResult& sums);
 
-  /// The result over all ranks of `group`, whose collectives run on `device`. Collective. On all of them throws NumericError
-  /// that names the first micro-batch whose loss is not finite or 2^287 or more, and InputError when no target counted.
+  /// Returns the result over all ranks of `group`, whose collectives run on `device`. Collective. Throws on all ranks:
+  /// NumericError naming the first micro-batch whose loss is not finite or is 2^287 or more, InputError if no target counted.
   EvaluationResult total(const Group& group, at::Device device, int64_t steps_done);
 
  private:
-  ExactSum above_, below_;  ///< of losses, and of the sizes of those below zero
+  ExactSum above_, below_;  ///< non-negative losses, and magnitudes of negative ones
   int64_t count_ = 0;
   int64_t hits_ = 0;
   int64_t top5_ = 0;
-  int64_t first_bad_ = kNone;  ///< its place and what it is
+  int64_t first_bad_ = kNone;  ///< place of the first bad loss, and its kind
 
   static constexpr int64_t kNone = INT64_MAX;
 };

@@ -15,7 +15,7 @@ RandomKey key_of(const Context& context, const std::string& name, const std::str
   return random_key(context.seed, text, context.step);
 }
 
-/// What LibTorch throws does not say where.
+/// Adds the name to LibTorch's errors, which do not say where they occurred.
 void with_name(const std::string& name, c10::function_ref<void()> call) {
   try {
     call();

@@ -1,4 +1,4 @@
-// Keyed calls: what the engine runs of a model's, forward, backward and loss, each under generators with a key of its own
+// Keyed calls: run a block's forward or backward, or the loss, under random generators with a key per call
 // (nn/keyed_generators.h).
 #pragma once
 
@@ -10,13 +10,13 @@
 
 namespace weft {
 
-/// Runs `call`, which belongs to the block, with what it draws keyed by (seed, step, name, sample) of the context; an
-/// evaluation's numbers are others than a step's. `part` tells apart what is run of a block: "" for its forward, whose errors
-/// the caller names; those that LibTorch throws in others (" backward") begin with part and block.
+/// Runs `call`, which belongs to the block, with random draws keyed by (seed, step, name, sample) of the context; evaluation
+/// and training steps draw different numbers. `part` names the pass: "" for forward, whose errors the caller names; LibTorch
+/// errors in other passes (" backward") are prefixed with part and block.
 void keyed_call(const FlatModel& model, int block, const Context& context, const std::string& part,
                 c10::function_ref<void()> call);
 
-/// The same of what belongs to the model's loss.
+/// Same for the model's loss.
 void keyed_loss_call(const FlatModel& model, const Context& context, const std::string& part, c10::function_ref<void()> call);
 
 }  // namespace weft

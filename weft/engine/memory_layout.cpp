@@ -9,7 +9,7 @@
 
 namespace weft {
 
-bool MemoryLayout::has_own_places() const { return make_tensor(*this, at::kMeta).is_non_overlapping_and_dense(); }
+bool MemoryLayout::has_distinct_places() const { return make_tensor(*this, at::kMeta).is_non_overlapping_and_dense(); }
 
 MemoryLayout layout_of(const at::Tensor& tensor) {
   const at::Tensor handed_on = without_gaps({tensor}).front();
@@ -17,7 +17,7 @@ MemoryLayout layout_of(const at::Tensor& tensor) {
 }
 
 MemoryLayout gradient_layout(const MemoryLayout& layout) {
-  if (layout.has_own_places()) return layout;
+  if (layout.has_distinct_places()) return layout;
   const c10::DimVector strides = c10::contiguous_strides(layout.sizes);
   return {layout.sizes, {strides.begin(), strides.end()}};
 }

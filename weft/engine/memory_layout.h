@@ -1,5 +1,5 @@
-// How the elements of an activation lie in memory, which a copy of it keeps: kernels round by it, so a block that reads a copy
-// has the bits of one that reads the tensor itself.
+// Memory layout of an activation, kept by its copies: kernels round by layout, so a block gets the same bits from a copy as
+// from the tensor itself.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -9,22 +9,21 @@
 
 namespace weft {
 
-/// Sizes and strides of a tensor without gaps (nn/graph.h): row after row, turned, expanded.
+/// Sizes and strides of a tensor without gaps (nn/graph.h): row-major, transposed or expanded.
 struct MemoryLayout {
   std::vector<int64_t> sizes, strides;
-  bool has_own_places() const;  ///< each element has a place of its own
+  bool has_distinct_places() const;  ///< no two elements share memory
 };
 
-/// That of a copy of the tensor.
+/// Layout of a copy of the tensor.
 MemoryLayout layout_of(const at::Tensor& tensor);
-/// That of the gradient of a leaf with such a layout, as autograd makes it: the same, or row after row where elements share
-/// places.
+/// Layout that autograd gives the gradient of a leaf with this layout: the same, or row-major if elements share memory.
 MemoryLayout gradient_layout(const MemoryLayout& layout);
 
-/// A new tensor of this layout, whose elements are not set.
+/// Returns a new tensor of this layout with uninitialised elements.
 at::Tensor make_tensor(const MemoryLayout& layout, const at::TensorOptions& options);
-/// The places of the tensor's elements, each once, in their order: contiguous, a view if the tensor is of this layout.
-/// Otherwise a copy, for which each element must have a place of its own in the layout.
+/// Returns the tensor's elements in memory order, each once, contiguous: a view if the tensor has this layout, otherwise a
+/// copy, for which no two elements of the layout may share memory.
 at::Tensor places_of(const at::Tensor& tensor, const MemoryLayout& layout);
 
 }  // namespace weft

@@ -28,7 +28,7 @@ struct MemoryLedger::Counts {
 
 namespace {
 
-// The allocator has no argument to say whose bytes these are, hence the thread-locals.
+// The allocator interface has no argument for the owner of the bytes, hence the thread-locals.
 thread_local std::shared_ptr<MemoryLedger::Counts> counting;
 thread_local MemoryCategory current = MemoryCategory::activations;
 thread_local std::optional<MemoryCategory> failed;
@@ -39,7 +39,7 @@ struct Counted {
   std::shared_ptr<MemoryLedger::Counts> counts;
 };
 
-/// What is counted, by address: kernels take and give back bare memory too, which has no room for more than that.
+/// Counted allocations, by address: kernels also allocate and free raw pointers, which cannot carry a category.
 class Live {
  public:
   void add(void* memory, Counted counted) {
@@ -91,7 +91,7 @@ class CountingAllocator : public at::Allocator {
   at::Allocator* inner_;
 };
 
-// Lasts as long as the process: tensors made through it may outlive every ledger.
+// Lives as long as the process: its tensors may outlive every ledger.
 void install() {
   static const bool installed = [] {
     constexpr uint8_t kPriority = 100;

@@ -1,9 +1,9 @@
-// MemoryLedger: bytes of tensors a rank holds, by category (program/memory.h), as the allocator sees them. What weft memory
-// predicts is compared with it.
+// MemoryLedger: bytes of tensors a rank holds, by category (program/memory.h), as the allocator sees them. Its figures can be
+// compared with the prediction of weft memory.
 //
-// A thread counts while it has a ledger (MemoryLedger::Attached); what it allocates belongs to the category of the innermost
-// MemoryScope, and is taken off again where it is freed. Buffers that are not the allocator's (shared memory) are added by
-// hand. Counting costs some 100 ns an allocation.
+// A thread's allocations are counted while it has a ledger (MemoryLedger::Attached). An allocation belongs to the category of
+// the innermost MemoryScope and is subtracted when freed. Buffers from outside the allocator (shared memory) are added by hand.
+// Cost: some 100 ns per allocation.
 #pragma once
 
 #include <cstdint>
@@ -15,27 +15,27 @@
 
 namespace weft {
 
-/// Counts bytes of tensors by category. Thread-safe. What it has counted may outlive it.
+/// Counts bytes of tensors by category. Thread-safe. Counted tensors may outlive it.
 class MemoryLedger {
  public:
   MemoryLedger();
   ~MemoryLedger();
 
-  /// Counts memory that is not the allocator's; negative bytes take it off again.
+  /// Counts memory from outside the allocator; negative bytes subtract it again.
   void add(MemoryCategory category, int64_t bytes);
   /// Bytes held now.
   CategoryBytes live() const;
-  /// Most bytes held at a time in each category, which need not be the same time.
+  /// Peak bytes of each category; the peaks need not coincide.
   CategoryBytes peak() const;
-  /// Most bytes held at a time in all categories together.
+  /// Peak bytes of all categories together.
   int64_t peak_total() const;
-  /// Lets peaks start anew from what is live.
+  /// Resets the peaks to the live bytes.
   void reset_peaks();
 
-  /// This thread's allocations are counted while it lives.
+  /// Counts this thread's allocations during its lifetime.
   class Attached {
    public:
-    /// Counts in `ledger`; null: nowhere. What counted before does so again afterwards.
+    /// Counts in `ledger`; null: nowhere. The previous ledger resumes on destruction.
     explicit Attached(MemoryLedger* ledger);
     ~Attached();
     Attached(const Attached&) = delete;
@@ -51,16 +51,16 @@ class MemoryLedger {
   std::shared_ptr<Counts> counts_;
 };
 
-/// While it lives, what this thread allocates belongs to a category.
+/// Assigns this thread's allocations to a category during its lifetime.
 class MemoryScope {
  public:
-  /// Takes the place of the scope around it. Without any, allocations are activations.
+  /// Replaces the enclosing scope. Outside any scope, allocations are activations.
   explicit MemoryScope(MemoryCategory category);
   ~MemoryScope();
   MemoryScope(const MemoryScope&) = delete;
   MemoryScope& operator=(const MemoryScope&) = delete;
 
-  /// The innermost category that was open when the error that is being handled was thrown, once.
+  /// Returns, once, the category of the innermost scope when the error now being handled was thrown.
   static std::optional<MemoryCategory> take_failed();
 
  private:

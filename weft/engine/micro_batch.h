@@ -1,4 +1,4 @@
-// MicroBatch: what the engine reads.
+// MicroBatch: the engine's input.
 #pragma once
 
 #include <functional>
@@ -7,10 +7,10 @@
 
 namespace weft {
 
-/// One micro-batch as the engine takes it.
+/// A micro-batch as the engine takes it.
 struct MicroBatch {
-  Tensors inputs;     ///< of the first block, on the run's device
-  at::Tensor target;  ///< what the loss compares the last block's outputs with
+  Tensors inputs;     ///< inputs of the first block, on the run's device
+  at::Tensor target;  ///< target that the loss compares with the last block's outputs
 };
 
 /// Hands out a rank's micro-batches, first to last.

@@ -24,7 +24,7 @@ class HostStore : public OffloadStore {
     }
     const auto fitting = free_.find(bytes);
     const bool fits = fitting != free_.end();
-    const auto taken = fits ? fitting : std::prev(free_.end());  // the largest makes room for one of another size
+    const auto taken = fits ? fitting : std::prev(free_.end());  // evict the largest to make room for another size
     const int room = taken->second;
     free_.erase(taken);
     if (!fits) {
@@ -86,7 +86,7 @@ class DiskStore : public OffloadStore {
 
   ScratchFile file_;
   std::vector<Extent> extents_;  ///< by room
-  std::vector<int> free_;        ///< rooms that were released
+  std::vector<int> free_;        ///< released rooms
 };
 
 }  // namespace

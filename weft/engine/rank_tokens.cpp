@@ -11,7 +11,7 @@ MicroBatch own_tokens(MicroBatch batch, const Group& cp) {
   if (cp.size() == 1) return batch;
   const auto cut = [&cp](at::Tensor& x, const char* what) {
     if (x.dim() < 2) {
-      throw InputError(fmt::format("layout.cp = {}: the {} of a micro-batch have no tokens, [samples, tokens] is what is cut",
+      throw InputError(fmt::format("layout.cp = {}: the {} of a micro-batch have no tokens; must be [samples, tokens, ...]",
                                    cp.size(), what));
     }
     x = take_shards(x, 1, zigzag(x.size(1), cp.size(), cp.rank()));

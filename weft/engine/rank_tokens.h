@@ -1,4 +1,4 @@
-// own_tokens: what a rank computes of a micro-batch whose sequences several ranks share.
+// own_tokens: a rank's tokens of a micro-batch whose sequences several ranks share.
 #pragma once
 
 #include "weft/comm/group.h"
@@ -6,9 +6,9 @@
 
 namespace weft {
 
-/// This rank's part of the sequences, by the zig-zag cut (nn/sequence/zigzag.h): inputs and target [samples, tokens, ...]
-/// become [samples, its tokens, ...]; a target that is undefined stays so. The batch itself in a group of one. Throws
-/// InputError for tensors without tokens, or a number of them that cannot be cut so.
+/// Returns this rank's part of the sequences by the zig-zag cut (nn/sequence/zigzag.h): inputs and target [samples, tokens,
+/// ...] become [samples, own tokens, ...]; an undefined target stays undefined. A group of one returns the batch itself. Throws
+/// InputError for tensors without a token dimension, or a token count that the cut does not divide.
 MicroBatch own_tokens(MicroBatch batch, const Group& cp);
 
 }  // namespace weft

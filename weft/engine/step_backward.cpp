@@ -1,4 +1,4 @@
-// The part of a step that runs backward, whole or in two parts, and hands activations and gradients to other stages.
+// Backward pass of a step, whole or split in two parts, and transfers of activations and gradients between stages.
 #include <ATen/ops/empty_like.h>
 #include <c10/core/GradMode.h>
 #include <fmt/core.h>
@@ -26,17 +26,17 @@ std::string describe_message(const Model& model, const Instruction& x) {
 
 }  // namespace
 
-/// A block whose ranks do not tell one another which parameters had a gradient has one for each of them.
+/// Unless ranks exchange which parameters had a gradient, every parameter of the block must have one.
 void StepRun::expect_gradients(int block, const Tensors& gradients) const {
   const bool any = std::any_of(gradients.begin(), gradients.end(), [](const at::Tensor& x) { return x.defined(); });
   if (any || !model_.block(block).always_uses_all() || model_.trained(block).empty()) return;
-  throw InputError(fmt::format(
-      "model: no block after '{}', and no loss, has a gradient for its outputs, so that its parameters are not "
-      "trained; freeze them (parameter rules, optimizer.groups), or let the blocks after it not detach their inputs",
-      model_.model().blocks[block].name));
+  throw InputError(
+      fmt::format("model: no block after '{}', and no loss, has a gradient for its outputs, so its parameters are not trained; "
+                  "freeze them (parameter rules, optimizer.groups), or do not detach inputs in the blocks after it",
+                  model_.model().blocks[block].name));
 }
 
-/// What is run backward. Where the gradient came back from another stage, the output itself has arrived there.
+/// Takes the outputs to run backward from. If the gradient came from another stage, the output sent there has arrived.
 Tensors StepRun::take_outputs(int block, InFlight& flight) {
   const auto sent = flight.sent.find(block);
   if (sent != flight.sent.end()) sent->second.wait();
@@ -81,7 +81,7 @@ void StepRun::backward_input(int block, int micro) {
   keyed_call(model_, block, context_of(micro), " backward",
              [&] { flight.deferred[block] = run_backward_input(parameters, ends, gradients); });
   if (block > 0) flight.gradients[block - 1] = take_gradients(inputs);
-  if (block == 0) flight.batch = {};  // what is deferred keeps what it needs of it
+  if (block == 0) flight.batch = {};  // the deferred part keeps what it needs
 }
 
 void StepRun::backward_weight(int block, int micro) {
@@ -99,13 +99,13 @@ Work StepRun::send(const Instruction& x) {
   InFlight& flight = in_flight_[x.micro];
   if (x.what == Payload::batch) return transfers.send_batch(x.peer, std::exchange(flight.batch.inputs, {}), what);
   if (x.what == Payload::gradient) {
-    if (x.first + 1 == model_.num_blocks()) flight.outputs.back().clear();  // another rank's, of which only the loss was here
+    if (x.first + 1 == model_.num_blocks()) flight.outputs.back().clear();  // output of another rank; only its loss ran here
     return transfers.send_gradient(x.peer, x.first, std::exchange(flight.gradients[x.first], {}), what);
   }
   return flight.sent[x.first] = transfers.send_activation(x.peer, x.first, flight.outputs[x.first], what);
 }
 
-/// At once, so that there is room for one block's at a time only.
+/// Waits immediately, so that only one block's gradients are in flight.
 void StepRun::receive_sum(const Instruction& x, const std::string& what) {
   c10::NoGradGuard no_grad;
   const at::Tensor& all = model_.flat(x.first).all_gradients;

@@ -1,4 +1,4 @@
-// StepClock: when each instruction of a step ran, for traces and profiles. Costs nothing while it is off.
+// StepClock: records when each instruction of a step ran, for traces and profiles. Costs nothing while off.
 #pragma once
 
 #include <c10/core/Device.h>
@@ -15,10 +15,10 @@ class StepClock {
 
   void turn(bool on) { on_ = on; }
   void begin() { times_.clear(); }
-  /// Instruction `index` starts, after what it waited for.
+  /// Instruction `index` starts, after its waits.
   void start(int index);
   void end(int index);
-  /// Somebody is done waiting for instruction `index`.
+  /// A waiter is done waiting for instruction `index`.
   void waited(int index);
   const std::vector<InstructionTime>& times() const { return times_; }
 

@@ -1,4 +1,4 @@
-// The part of a step that loads micro-batches and runs forward.
+// Loading of micro-batches and forward pass of a step.
 #include <ATen/ops/sub.h>
 #include <c10/core/GradMode.h>
 #include <fmt/core.h>
@@ -17,7 +17,7 @@ namespace weft {
 void StepRun::load(int micro, const NextMicroBatch& next) {
   if (micro != loaded_++) {
     throw Error(
-        fmt::format("step {}: micro-batch {} is to be loaded where the loader hands out micro-batch {}; verify the program",
+        fmt::format("step {}: the program loads micro-batch {} but the loader hands out micro-batch {}; verify the program",
                     step_, micro, loaded_ - 1));
   }
   InFlight& flight = in_flight_[micro];
@@ -40,8 +40,8 @@ int64_t StepRun::first_sample(int micro) const {
          (steps * options_.all_micro_batches + options_.first_micro_batch + micro) * options_.micro_batch;
 }
 
-/// Statistics (BatchNorm) are those of the step's start in every micro-batch; the change each one makes is summed like a
-/// gradient. Computing a block again changes nothing once more.
+/// Every micro-batch starts from the statistics (BatchNorm) that the step began with; their changes are summed like gradients.
+/// Recompute does not change them again.
 Tensors StepRun::run_block(int block, InFlight& flight, const Context& context) {
   const GroupRange range = model_.statistics_range(block);
   const auto forward = [&] { return calls.forward(block, flight.inputs[block], context); };
@@ -61,7 +61,7 @@ Tensors StepRun::run_block(int block, InFlight& flight, const Context& context) 
   } catch (...) {
     try {
       restore();
-    } catch (...) {  // what went wrong first is what counts
+    } catch (...) {  // report the first error
     }
     throw;
   }
@@ -89,7 +89,7 @@ void StepRun::forward(int block, int micro) {
   flight.ends[block] = flight.outputs[block];
 }
 
-/// The output goes with the graph; whoever took it as input keeps it.
+/// Drops the output with its graph; the block that took it as input keeps it.
 void StepRun::drop(int block, int micro) {
   in_flight_[micro].outputs[block].clear();
   in_flight_[micro].ends[block] = {};

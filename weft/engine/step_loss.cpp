@@ -1,4 +1,4 @@
-// The part of a step that makes numbers of it: losses, their total, the gradient norm.
+// Numbers of a step: losses, their total, the gradient norm.
 #include <ATen/ops/cat.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/full.h>
@@ -31,7 +31,7 @@ bool finite(const Tensors& tensors) {
   return true;
 }
 
-/// This rank's; the program says how many there are.
+/// Returns this rank's votes; the program sets their number.
 std::vector<double> votes_of(const Votes& votes, int count, int64_t step) {
   if (!votes.of_rank) return std::vector<double>(count);
   std::vector<double> own = votes.of_rank();
@@ -42,8 +42,8 @@ std::vector<double> votes_of(const Votes& votes, int count, int64_t step) {
 
 }  // namespace
 
-/// All ranks that compute losses take the number of the run's first micro-batch, on the first of them. It is the same until the
-/// end, and a power of two: whichever it is, gradients have the same bits once divided by what counted.
+/// Ranks that compute losses use the target count of the run's first micro-batch, broadcast by the first rank. It never changes
+/// afterwards. As a power of two, it does not affect the bits of gradients once they are divided by the count.
 void StepRun::agree_on_targets(const NextMicroBatch& next) {
   const MemoryScope scope(MemoryCategory::activations);
   first_batch_ = next();
@@ -55,7 +55,7 @@ void StepRun::agree_on_targets(const NextMicroBatch& next) {
 
 double StepRun::nominal_count(double targets) const { return targets * static_cast<double>(options_.all_micro_batches); }
 
-/// Of a piece of the micro-batch. What is wrong with its outputs or targets is told with where they come from.
+/// Loss of a piece of the micro-batch. Adds step and micro-batch to errors about its outputs or targets.
 LossValue StepRun::loss_of(const Tensors& outputs, const at::Tensor& target, int micro, int64_t piece) {
   const Context context = context_of(micro);
   Context keyed = context;
@@ -89,12 +89,11 @@ void StepRun::loss(int micro) {
                   [&] { run_backward(sums, Tensors(pieces, at::scalar_tensor(scale, sums.front().options()))); });
   flight.gradients.back() = take_gradients(inputs);
   flight.batch.target.reset();
-  // Of the whole sequences, and so told by one of the ranks that share them.
+  // The count is of whole sequences, so one of the ranks that share them reports it.
   losses[2][first_place] = options_.groups.along(kContextAxis).rank() == 0 ? static_cast<double>(nominal_targets_) : 0.0;
 }
 
-/// Every micro-batch, or piece of one, has a place of its own, so the total is summed in one order whatever the number of
-/// ranks.
+/// Every micro-batch, or piece of one, has its own place, so the total is summed in one order for any number of ranks.
 Work StepRun::reduce_loss(const Instruction& instruction) {
   loss_summed_ = true;
   join_losses();
@@ -102,16 +101,16 @@ Work StepRun::reduce_loss(const Instruction& instruction) {
   return group_of(instruction).all_reduce(losses_, ReduceOp::sum, "losses");
 }
 
-/// What travels with the losses: the digits of an exact sum, which are integers that a double has room for, and so are sums of
-/// them over ranks; ones for parameters that had a gradient here; votes. What all ranks of tp compute alike counts once.
+/// Appends the values that travel with the losses: the digits of an exact sum (integers, which doubles represent exactly, even
+/// summed over ranks); ones for parameters that had a gradient here; votes. Values equal on all ranks of tp count once.
 void StepRun::join_losses() {
   std::vector<double> more;
   if (program_->noise_scale) {
     squares_.carry();
     more.assign(squares_.words().begin(), squares_.words().end());
   }
-  if (program_->told > 0) {
-    for (const int param : model_.told()) more.push_back(model_.used()[param]);
+  if (program_->flagged > 0) {
+    for (const int param : model_.flagged()) more.push_back(model_.used()[param]);
   }
   if (program_->votes > 0) {
     const std::vector<double> own = votes_of(options_.votes, program_->votes, step_);
@@ -122,15 +121,15 @@ void StepRun::join_losses() {
   losses_ = at::cat({losses_.flatten(), at::tensor(more, losses_.options())});
 }
 
-/// Takes what travelled with the losses.
+/// Extracts the values that travelled with the losses.
 void StepRun::part_losses() {
-  const auto words = program_->noise_scale ? static_cast<int64_t>(squares_.words().size()) : 0, told = program_->told;
-  const int64_t numel = losses_.numel() - words - told - program_->votes;
+  const auto words = program_->noise_scale ? static_cast<int64_t>(squares_.words().size()) : 0, flags = program_->flagged;
+  const int64_t numel = losses_.numel() - words - flags - program_->votes;
   const double* more = losses_.const_data_ptr<double>() + numel;
   std::transform(more, more + words, squares_.words().begin(), [](double digit) { return static_cast<int64_t>(digit); });
   more += words;
-  for (int64_t i = 0; i < told; ++i) model_.used()[model_.told()[i]] = more[i] > 0.0 ? 1 : 0;
-  more += told;
+  for (int64_t i = 0; i < flags; ++i) model_.used()[model_.flagged()[i]] = more[i] > 0.0 ? 1 : 0;
+  more += flags;
   result_.votes.assign(more, more + program_->votes);
   losses_ = losses_.narrow(0, 0, numel).view({3, numel / 3});
 }
@@ -155,7 +154,7 @@ void StepRun::settle_loss() {
   divisor_ = count / nominal_count(nominal) * updater_.loss_scale();
 }
 
-/// Gradients are sums over samples, scaled for all M micro-batches: the mean gradient of one has M times what it left.
+/// Gradients are sums over samples, scaled for all M micro-batches, so the mean gradient of one micro-batch is M times its sum.
 double StepRun::mean_small_squares() const {
   const auto all = static_cast<double>(options_.all_micro_batches);
   const double small_batches = all / (static_cast<double>(program_->micro_batches) / program_->slots);
@@ -163,8 +162,8 @@ double StepRun::mean_small_squares() const {
   return squares_.value() * factor * factor / small_batches;
 }
 
-/// The global norm, and those of whole tensors, as far as updates need them; without the first the largest gradient. Either
-/// tells whether there is one that is not finite, before anything is written.
+/// Computes the global norm and the norms of whole tensors, if updates need them; without the global norm, the largest
+/// gradient. Either detects non-finite gradients before anything is written.
 void StepRun::norm(const Instruction& instruction) {
   settle_loss();
   for (int block = instruction.first; block < instruction.last; ++block) join_uses(block);
@@ -186,7 +185,7 @@ void StepRun::norm(const Instruction& instruction) {
   updater_.take_tensor_squares(divisor_, squares);
 }
 
-/// Of all ranks: the same on each.
+/// Returns the largest gradient over all ranks, the same on each.
 int64_t StepRun::largest_gradient(const Instruction& instruction) {
   const int64_t own = updater_.largest_gradient();
   if (instruction.axes.empty()) return own;
@@ -195,7 +194,7 @@ int64_t StepRun::largest_gradient(const Instruction& instruction) {
   return shared.item<int64_t>();
 }
 
-/// The ranks' sums are integers, so that they add up to the same bits in any order.
+/// The ranks' sums are integers, so the total has the same bits in any order.
 void StepRun::add_up(const Instruction& instruction, std::vector<ExactSum>& sums, std::string_view what) {
   if (instruction.axes.empty()) return;
   const auto count = static_cast<int64_t>(sums.size()), words = static_cast<int64_t>(sums.front().words().size());
@@ -211,11 +210,11 @@ void StepRun::add_up(const Instruction& instruction, std::vector<ExactSum>& sums
   for (int64_t i = 0; i < count; ++i) std::copy(data + i * words, data + (i + 1) * words, sums[i].words().begin());
 }
 
-/// What another stage has kept counts as finite. For the way to an error only: activations are brought back, one
-/// after another, and let go.
+/// True if the block's output is finite, or kept by another stage. Used only for errors: reloads and releases activations one
+/// by one.
 bool StepRun::output_is_finite(int block, InFlight& flight) {
   if (!flight.outputs[block].empty() || block + 1 == model_.num_blocks()) return finite(flight.outputs[block]);
-  Tensors& handed_on = flight.inputs[block + 1];  // dropped, let go, or another stage's
+  Tensors& handed_on = flight.inputs[block + 1];  // dropped, freed, or on another stage
   if (flight.offloaded.count(block + 1) > 0) reload_input(block + 1, flight);
   const bool result = finite(handed_on);
   handed_on.clear();
@@ -235,7 +234,7 @@ void StepRun::report_not_finite(int micro, double loss) {
   }
   throw NumericError(fmt::format("step {}, micro-batch {}: the loss is {}; first not finite: {}. {}", step_ + 1,
                                  options_.first_micro_batch + micro, loss, culprit,
-                                 step_ == 0 ? "No step came before: check the data, or the weights that training begins with"
+                                 step_ == 0 ? "No step came before: check the data, or the initial weights"
                                             : "Lower the learning rate, clip, or check the data"));
 }
 

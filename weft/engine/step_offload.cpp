@@ -1,4 +1,4 @@
-// The part of a step that moves state out of the device's memory and back.
+// Offload and reload of state during a step.
 #include <ATen/ops/empty.h>
 #include <ATen/ops/zeros.h>
 
@@ -25,7 +25,7 @@ void StepRun::reload(const Instruction& instruction) {
 void StepRun::offload_optimizer(int block, bool changed) {
   std::vector<at::Tensor>& state = updater_.state(block);
   for (size_t i = 0; i < state.size(); ++i) {
-    if (changed && state[i].numel() > 0) options_.offload.optimizer->put(optimizer_rooms_[block][i], state[i]);
+    if (changed && state[i].numel() > 0) options_.offload.optimizer->put(optimizer_buffers_[block][i], state[i]);
     state[i].reset();
   }
 }
@@ -37,11 +37,11 @@ void StepRun::reload_optimizer(int block) {
   for (size_t i = 0; i < state.size(); ++i) {
     if (state[i].defined()) continue;
     state[i] = offloads_optimizer() ? at::empty({numels[i]}, floats) : at::zeros({numels[i]}, floats);
-    if (offloads_optimizer() && numels[i] > 0) options_.offload.optimizer->get(optimizer_rooms_[block][i], state[i]);
+    if (offloads_optimizer() && numels[i] > 0) options_.offload.optimizer->get(optimizer_buffers_[block][i], state[i]);
   }
 }
 
-/// The block before has no need of the values that it handed on: a backward starts from the ends of its graph.
+/// The block before does not need the values that it handed on: its backward starts from the ends of its graph.
 void StepRun::offload_input(int block, InFlight& flight) {
   flight.outputs[block - 1].clear();
   std::vector<Offloaded>& offloaded = flight.offloaded[block];
@@ -54,9 +54,8 @@ void StepRun::offload_input(int block, InFlight& flight) {
   }
 }
 
-/// A block that hands on a view of its input (Flatten, say) makes one memory of two inputs, which goes with the last of them.
-/// Where anything else holds it too, such as the graph of a block that is not computed again, moving it would free nothing, and
-/// it stays.
+/// A block that returns a view of its input (such as Flatten) makes two inputs share memory, which is freed with the last of
+/// them. If something else holds it, such as the graph of a block without recompute, moving would free nothing, so it stays.
 void StepRun::offload_memory(int block, const at::Tensor& input, InFlight& flight) {
   std::vector<std::pair<at::Tensor*, Offloaded*>> sharers;
   size_t found = 1;
@@ -71,14 +70,14 @@ void StepRun::offload_memory(int block, const at::Tensor& input, InFlight& fligh
   }
   if (input.storage().use_count() > sharers.size()) return;
   OffloadStore& store = *options_.offload.activations;
-  const auto is_same = [&input](const at::Tensor& other) {  // memory, whatever the shapes that it is seen in
-    return other.data_ptr() == input.data_ptr() && other.nbytes() == input.nbytes() && layout_of(other).has_own_places() &&
-           layout_of(input).has_own_places();
+  const auto is_same = [&input](const at::Tensor& other) {  // same memory, whatever the shapes
+    return other.data_ptr() == input.data_ptr() && other.nbytes() == input.nbytes() && layout_of(other).has_distinct_places() &&
+           layout_of(input).has_distinct_places();
   };
-  std::shared_ptr<OffloadRoom> room;
+  std::shared_ptr<OffloadBuffer> room;
   for (auto& [other, offloaded] : sharers) {
     const bool same = is_same(*other), is_new = !same || !room;
-    offloaded->room = is_new ? std::make_shared<OffloadRoom>(store, static_cast<int64_t>(other->nbytes())) : room;
+    offloaded->room = is_new ? std::make_shared<OffloadBuffer>(store, static_cast<int64_t>(other->nbytes())) : room;
     if (same) room = offloaded->room;
     if (is_new) store.put(offloaded->room->number(), places_of(*other, offloaded->layout));
     other->reset();

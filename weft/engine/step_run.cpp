@@ -12,7 +12,7 @@ namespace weft {
 
 namespace {
 
-/// Whose memory an instruction takes.
+/// Memory category of an instruction.
 MemoryCategory category_of(const Instruction& x) {
   switch (x.op) {
     case Op::gather:
@@ -43,7 +43,7 @@ MemoryCategory category_of(const Instruction& x) {
 StepRun::StepRun(FlatModel& model, const Program& program, Updater& updater, const EngineOptions& options)
     : calls(model),
       weights(model, program, options),
-      transfers(options.groups.along(kPipelineAxis), model.options().device, program.told > 0),
+      transfers(options.groups.along(kPipelineAxis), model.options().device, program.flagged > 0),
       clock(model.options().device),
       model_(model),
       program_(&program),
@@ -53,12 +53,12 @@ StepRun::StepRun(FlatModel& model, const Program& program, Updater& updater, con
       in_flight_(program.micro_batches),
       accumulated_(program.num_blocks(), false) {
   if (!options.offload.optimizer) return;
-  optimizer_rooms_.resize(program.num_blocks());
+  optimizer_buffers_.resize(program.num_blocks());
   for (int b = 0; b < program.num_blocks(); ++b) {
     if (!model.holds(b)) continue;
     for (const int64_t numel : updater_.state_numels(b)) {
       const int64_t bytes = numel * static_cast<int64_t>(sizeof(float));
-      optimizer_rooms_[b].push_back(bytes > 0 ? options.offload.optimizer->reserve(bytes) : -1);
+      optimizer_buffers_[b].push_back(bytes > 0 ? options.offload.optimizer->reserve(bytes) : -1);
     }
   }
 }
@@ -76,8 +76,8 @@ void StepRun::begin(int64_t step, const InstructionList& list, const NextMicroBa
   loss_summed_ = loss_settled_ = false;
   squares_ = {};
   loaded_ = 0;
-  if (program_->told > 0) {
-    for (const int param : model_.told()) model_.used()[param] = 0;
+  if (program_->flagged > 0) {
+    for (const int param : model_.flagged()) model_.used()[param] = 0;
   }
   losses_ = at::zeros({3, options_.all_micro_batches * options_.blocks.batch_pieces}, at::TensorOptions(at::kDouble));
   transfers.begin();
@@ -130,7 +130,7 @@ Work StepRun::start(const Instruction& instruction, const NextMicroBatch& next) 
       return {};
     case Op::gather:
       return instruction.axes == kInnerAxis ? weights.gather_inner(instruction.first) : weights.gather(instruction.first);
-    case Op::release:  // its buffer is free for whoever is gathered next
+    case Op::release:  // its buffer is free for the next gather
       if (instruction.keeps_inner_shard) weights.keep_inner_shard(instruction.first);
       return {};
     case Op::forward:
@@ -194,7 +194,7 @@ const Group& StepRun::group_of(const Instruction& x) const {
   return tied < 0 ? groups.along(x.axes) : groups.tied(tied);
 }
 
-/// Both tensors live as long as the collective: the updater keeps the whole until the update, which waits for it.
+/// Both tensors outlive the collective: the updater keeps the whole until the update, which waits for it.
 Work StepRun::gather_gradients(const Instruction& instruction) {
   settle_loss();
   if (result_.skipped) return {};

@@ -1,4 +1,4 @@
-// What one step of the engine holds while it runs: activations, works under way, losses, partial sums of slots.
+// State of the engine during one step: activations, pending works, losses, partial sums of slots.
 #pragma once
 
 #include <map>
@@ -28,25 +28,24 @@ class StepRun {
  public:
   StepRun(FlatModel& model, const Program& program, Updater& updater, const EngineOptions& options);
 
-  /// Goes on with another program, as Engine::change() says.
+  /// Continues with another program, as Engine::change() says.
   void change(const Program& program);
-  /// Begins a step. Before the first of a run, ranks that compute losses agree on what to scale them by, for which `next` is
-  /// asked.
+  /// Begins a step. Before the first step of a run, ranks that compute losses agree on the loss scaling, which may call `next`.
   void begin(int64_t step, const InstructionList& list, const NextMicroBatch& next);
   void execute(const Instruction& instruction, int index, const NextMicroBatch& next);
-  /// Waits for what nobody in the list waited for, gathers of updated weights, and takes the loss where no update has.
+  /// Waits for works that no instruction waited for (gathers of updated weights), and settles the loss if no update did.
   void finish();
   StepResult result() const { return result_; }
 
   /// The optimizer's tensors for a block.
   std::vector<at::Tensor>& optimizer_state(int block) { return updater_.state(block); }
   bool offloads_optimizer() const { return options_.offload.optimizer != nullptr; }
-  /// Moves a block's optimizer state out; what did not change while it was here is only let go.
+  /// Offloads a block's optimizer state; if unchanged, only frees it.
   void offload_optimizer(int block, bool changed);
-  /// Brings a block's optimizer state back, or makes it.
+  /// Reloads a block's optimizer state, or creates it.
   void reload_optimizer(int block);
 
-  int64_t nominal_targets() const { return nominal_targets_; }  ///< 0: not known yet, or not to this rank
+  int64_t nominal_targets() const { return nominal_targets_; }  ///< 0: not known yet, or not on this rank
   void set_nominal_targets(int64_t targets) { nominal_targets_ = targets; }
 
   BlockCalls calls;
@@ -59,25 +58,25 @@ class StepRun {
   class Joining;
   class Rows;
 
-  /// A tensor of a block's input while it is offloaded.
+  /// An offloaded tensor of a block's input.
   struct Offloaded {
     MemoryLayout layout;
     at::TensorOptions options;
     bool requires_grad = false;
-    std::shared_ptr<OffloadRoom> room = {};  ///< null: it has stayed, as something else holds its memory too
+    std::shared_ptr<OffloadBuffer> room = {};  ///< null: the tensor stayed, because something else holds its memory too
   };
 
-  /// A micro-batch in this rank's blocks.
+  /// A micro-batch on its way through this rank's blocks.
   struct InFlight {
-    MicroBatch batch;                                 ///< where this rank loads it
-    std::vector<Tensors> inputs;                      ///< of each block, detached; gradients arrive in them
-    std::vector<Tensors> outputs;                     ///< of each block; none after a drop, or once their memory is let go
-    std::vector<GraphEnds> ends;                      ///< of each block's graph, at its outputs; none after a drop
-    std::vector<at::Tensor> statistics;               ///< of each block: the change its forward made, until its backward
+    MicroBatch batch;                                 ///< if this rank loads it
+    std::vector<Tensors> inputs;                      ///< of each block, detached; gradients accumulate in them
+    std::vector<Tensors> outputs;                     ///< of each block; empty after a drop, or once freed
+    std::vector<GraphEnds> ends;                      ///< of each block's graph, at its outputs; empty after a drop
+    std::vector<at::Tensor> statistics;               ///< of each block: the change made by its forward, until its backward
     std::map<int, std::vector<Offloaded>> offloaded;  ///< by block
     std::vector<Tensors> gradients;                   ///< of each block's output, once known
-    std::map<int, DeferredGradients> deferred;        ///< by block: what a split backward has left to do
-    std::map<int, Work> sent;                         ///< by block: its output on its way, and kept until it has arrived
+    std::map<int, DeferredGradients> deferred;        ///< by block: the deferred weight gradients of a split backward
+    std::map<int, Work> sent;                         ///< by block: its output in flight, kept until it has arrived
   };
 
   Work start(const Instruction& instruction, const NextMicroBatch& next);
@@ -92,7 +91,7 @@ class StepRun {
   Work send(const Instruction& instruction);
   Work receive(const Instruction& instruction);
   void receive_sum(const Instruction& instruction, const std::string& what);
-  int64_t first_sample(int micro) const;  ///< its position in the run
+  int64_t first_sample(int micro) const;  ///< position in the run of the micro-batch's first sample
   Context context_of(int micro) const;
   void expect_gradients(int block, const Tensors& gradients) const;
   static Tensors take_outputs(int block, InFlight& flight);
@@ -131,20 +130,20 @@ class StepRun {
   const EngineOptions& options_;
   std::vector<int> stage_ranks_;  ///< Engine::stage_ranks_
   int64_t step_ = 0;
-  int loaded_ = 0;                         ///< micro-batches taken so far in the step
-  std::optional<MicroBatch> first_batch_;  ///< of the run, from its start till its load
+  int loaded_ = 0;                         ///< number of micro-batches taken so far in the step
+  std::optional<MicroBatch> first_batch_;  ///< first micro-batch of the run, until it is loaded
   std::vector<InFlight> in_flight_;
-  std::vector<Work> works_;          ///< by instruction
+  std::vector<Work> works_;          ///< pending work of each instruction
   std::vector<at::Tensor> stashes_;  ///< partial sums of finished slots, by level: [all gradients]
   std::vector<bool> accumulated_;    ///< by block: the owned gradients hold a sum already
-  std::vector<bool> uses_joined_;    ///< by block: the sums of its uses are added up
-  ExactSum squares_;                 ///< of the small batches' gradients: what this rank has of them, then all
+  std::vector<bool> uses_joined_;    ///< by block: the sums of its uses have been added up
+  ExactSum squares_;                 ///< squares of the small batches' gradients: this rank's, then all ranks'
   at::Tensor losses_;                ///< [3, pieces of all micro-batches] float64 on the host: sums, counts, nominal targets
-  int64_t nominal_targets_ = 0;      ///< of a micro-batch, on ranks that compute losses; 0: not known yet
+  int64_t nominal_targets_ = 0;      ///< targets of a nominal micro-batch, on ranks that compute losses; 0: not known yet
   bool loss_summed_ = false, loss_settled_ = false;
   StepResult result_;
   double divisor_ = 1.0;
-  std::vector<std::vector<int>> optimizer_rooms_;  ///< by block and state, where those are offloaded
+  std::vector<std::vector<int>> optimizer_buffers_;  ///< by block and state; empty if not offloaded
 };
 
 }  // namespace weft

@@ -1,4 +1,4 @@
-// The part of a step that adds gradients up: over slots, over ranks, and over the uses of a weight.
+// Gradient sums of a step: over slots, over ranks, and over the uses of a weight.
 #include <ATen/ops/empty_like.h>
 #include <ATen/ops/zeros.h>
 #include <c10/core/GradMode.h>
@@ -14,7 +14,8 @@
 
 namespace weft {
 
-/// Slot s closes: with t trailing ones in s, the t last partial sums join it, left operand first, as a binary counter carries.
+/// Closes slot s: with t trailing ones in s, the last t partial sums join it, left operand first, like the carries of a binary
+/// counter.
 void StepRun::combine(const Instruction& instruction) {
   c10::NoGradGuard no_grad;
   int level = 0;
@@ -37,8 +38,8 @@ void StepRun::combine(const Instruction& instruction) {
   }
 }
 
-/// A reduce-scatter whose result joins what earlier micro-batches left, once it is waited for: whoever fills the block's
-/// gradients again waits for it, so the sums of a block join in the order of the micro-batches.
+/// A reduce-scatter whose result, once waited for, is added to that of earlier micro-batches. The next backward to fill the
+/// block's gradients waits for it, so a block's sums are added in micro-batch order.
 class StepRun::Joining : public Work::State {
  public:
   Joining(Work call, at::Tensor part, at::Tensor sum) : call_(std::move(call)), part_(std::move(part)), sum_(std::move(sum)) {}
@@ -55,7 +56,7 @@ class StepRun::Joining : public Work::State {
   at::Tensor part_, sum_;
 };
 
-/// Several calls, one for each use of the block's weights.
+/// Several collectives, one per use of the block's weights.
 class StepRun::Calls : public Work::State {
  public:
   explicit Calls(std::vector<Work> calls) : calls_(std::move(calls)) {}
@@ -67,8 +68,7 @@ class StepRun::Calls : public Work::State {
   std::vector<Work> calls_;
 };
 
-/// Rows of a tied weight's uses, of each of which one rank has the sum and the others zeros; added up in order once the ranks
-/// have exchanged them.
+/// Rows of a tied weight's uses: one rank has a row's sum, the others zeros. Adds the rows in order after the exchange.
 class StepRun::Rows : public Work::State {
  public:
   Rows(Work call, at::Tensor rows, at::Tensor sum) : call_(std::move(call)), rows_(std::move(rows)), sum_(std::move(sum)) {}
@@ -136,7 +136,7 @@ Work StepRun::reduce_tied(int block, const Group& group, const std::string& what
   return Work(std::make_shared<Rows>(std::move(call), rows, flat.owned_gradients));
 }
 
-/// Once a step, where sums over ranks are done: those of the uses of a weight, if they have their own.
+/// Adds up the separate sums of a weight's uses, if any. Only the first call of a step has an effect.
 void StepRun::join_uses(int block) {
   if (uses_joined_[block] || !model_.owns(block)) return;
   uses_joined_[block] = true;

@@ -14,7 +14,7 @@ namespace weft {
 namespace {
 
 constexpr int64_t kHeaderNumbers = 128;
-constexpr int kInputs = std::numeric_limits<int>::max();  // stands for the block whose output inputs are
+constexpr int kInputs = std::numeric_limits<int>::max();  // stands for a block whose output is the model's inputs
 
 std::vector<TensorShape> shapes_of(const Tensors& tensors) {
   std::vector<TensorShape> shapes;
@@ -22,15 +22,15 @@ std::vector<TensorShape> shapes_of(const Tensors& tensors) {
   return shapes;
 }
 
-// Whether tensors can be copied as the receiver was told that they are.
-bool fit(const std::vector<TensorShape>& told, const std::vector<TensorShape>& own) {
-  return std::equal(told.begin(), told.end(), own.begin(), own.end(), [](const TensorShape& x, const TensorShape& y) {
+// True if tensors can be copied into the layouts announced to the receiver.
+bool fit(const std::vector<TensorShape>& announced, const std::vector<TensorShape>& own) {
+  return std::equal(announced.begin(), announced.end(), own.begin(), own.end(), [](const TensorShape& x, const TensorShape& y) {
     return x.dtype == y.dtype && x.layout.sizes == y.layout.sizes &&
-           (x.layout.strides == y.layout.strides || x.layout.has_own_places());
+           (x.layout.strides == y.layout.strides || x.layout.has_distinct_places());
   });
 }
 
-// A header's numbers: how many tensors; of each its type, the number of its dimensions, its sizes and strides.
+// A header's numbers: the tensor count; for each tensor its type, dimension count, sizes and strides.
 std::vector<int64_t> header_of(const std::vector<TensorShape>& shapes) {
   std::vector<int64_t> numbers = {static_cast<int64_t>(shapes.size())};
   for (const auto& [dtype, layout] : shapes) {
@@ -62,7 +62,7 @@ std::string shape_text(const Tensors& tensors) {
   return text;
 }
 
-/// Several works, and what they need until they are done.
+/// Several works and the tensors they need until done.
 class All : public Work::State {
  public:
   All(std::vector<Work> works, Tensors tensors) : works_(std::move(works)), tensors_(std::move(tensors)) {}
@@ -81,13 +81,13 @@ class All : public Work::State {
 
 struct Transfers::Incoming {
   int peer = 0;
-  int block = -1;  ///< of an activation, or kInputs: whose header tells the shapes
+  int block = -1;  ///< block of the activation, or kInputs: selects the header with the shapes
   std::string what;
-  Tensors tensors;                    ///< that are received; some may be undefined
-  std::vector<MemoryLayout> layouts;  ///< of those; none: they are contiguous
-  bool tells_which = false;           ///< the last one tells which others count
-  Tensors rooms;                      ///< what arrives in them, once started
-  Tensors* result = nullptr;          ///< null: nobody else wants them
+  Tensors tensors;                    ///< received tensors; some may be undefined
+  std::vector<MemoryLayout> layouts;  ///< of the tensors; empty: contiguous
+  bool marks_defined = false;         ///< the last tensor marks which others are defined
+  Tensors rooms;                      ///< receive buffers, once started
+  Tensors* result = nullptr;          ///< destination; null: discarded
   std::vector<Work> works;
   bool started = false, done = false;
 };
@@ -102,12 +102,12 @@ class Transfers::Receiving : public Work::State {
   std::shared_ptr<Incoming> message_;
 };
 
-Transfers::Transfers(const Group& pipeline, at::Device device, bool tells_which)
-    : pipeline_(pipeline), device_(device), tells_which_(tells_which) {}
+Transfers::Transfers(const Group& pipeline, at::Device device, bool marks_defined)
+    : pipeline_(pipeline), device_(device), marks_defined_(marks_defined) {}
 
 void Transfers::begin() {
-  told_.clear();
-  learnt_.clear();
+  sent_shapes_.clear();
+  received_shapes_.clear();
   incoming_.clear();
   sent_gradients_.clear();
   sent_batches_.clear();
@@ -126,20 +126,20 @@ Work Transfers::send(int peer, const Tensors& tensors, const std::string& what) 
 
 Work Transfers::send_activation(int peer, int block, const Tensors& tensors, const std::string& what) {
   const Shapes shapes = shapes_of(tensors);
-  const auto [told, is_new] = told_.try_emplace({peer, block}, shapes);
-  if (!is_new && !fit(told->second, shapes)) {
-    throw InputError(fmt::format(
-        "{}: {} but the step's first micro-batch had another shape, or shared places in memory; all of a step must have one",
-        what, shape_text(tensors)));
+  const auto [announced, is_new] = sent_shapes_.try_emplace({peer, block}, shapes);
+  if (!is_new && !fit(announced->second, shapes)) {
+    throw InputError(
+        fmt::format("{}: {} differs from the step's first micro-batch in shape or in shared memory; all of a step must match",
+                    what, shape_text(tensors)));
   }
   Tensors elements;
-  for (size_t i = 0; i < tensors.size(); ++i) elements.push_back(places_of(tensors[i], told->second[i].layout));
+  for (size_t i = 0; i < tensors.size(); ++i) elements.push_back(places_of(tensors[i], announced->second[i].layout));
   if (!is_new) return send(peer, elements, what);
   const std::vector<int64_t> numbers = header_of(shapes);
   if (static_cast<int64_t>(numbers.size()) > kHeaderNumbers) {
     throw InputError(
-        fmt::format("{}: {} tensors are too many to be handed to another stage, or have too many dimensions: hand on fewer",
-                    what, tensors.size()));
+        fmt::format("{}: {} tensors are too many, or have too many dimensions, to send to another stage; output fewer", what,
+                    tensors.size()));
   }
   at::Tensor header = at::zeros({kHeaderNumbers}, at::kLong);
   std::copy(numbers.begin(), numbers.end(), header.data_ptr<int64_t>());
@@ -149,10 +149,10 @@ Work Transfers::send_activation(int peer, int block, const Tensors& tensors, con
   return Work(std::make_shared<All>(std::move(works), Tensors{header}));
 }
 
-// The wait cannot be for a receive that add() put off: before the first gradient every stage has run its first forward, so all
-// shapes are known; and verify() has made sure that no rank waits for ever even where every send waits for its receive.
+// The wait cannot block on a receive deferred by add(): before the first gradient every stage has run its first forward, so all
+// shapes are known; and verify() has checked that no rank deadlocks even if every send waits for its receive.
 Work Transfers::send_gradient(int peer, int block, const Tensors& tensors, const std::string& what) {
-  const Shapes& shapes = learnt_.at({peer, block});
+  const Shapes& shapes = received_shapes_.at({peer, block});
   Tensors sent_now;
   at::Tensor which = at::zeros({static_cast<int64_t>(shapes.size())}, at::kByte);
   for (size_t i = 0; i < shapes.size(); ++i) {
@@ -162,7 +162,7 @@ Work Transfers::send_gradient(int peer, int block, const Tensors& tensors, const
     const at::Tensor gradient = tensors[i].defined() ? tensors[i] : make_tensor(layout, options(dtype)).zero_();
     sent_now.push_back(places_of(gradient, gradient_layout(layout)));
   }
-  if (tells_which_) sent_now.push_back(which.to(device_));
+  if (marks_defined_) sent_now.push_back(which.to(device_));
   Work& sent = sent_gradients_[peer];
   sent.wait();
   return sent = send(peer, sent_now, what);
@@ -182,12 +182,12 @@ Work Transfers::receive_gradient(int peer, int block, Tensors& result, const std
   message->peer = peer;
   message->what = what;
   message->result = &result;
-  for (const auto& [dtype, layout] : told_.at({peer, block})) {
+  for (const auto& [dtype, layout] : sent_shapes_.at({peer, block})) {
     message->layouts.push_back(gradient_layout(layout));
     message->tensors.push_back(at::isFloatingType(dtype) ? make_tensor(message->layouts.back(), options(dtype)) : at::Tensor());
   }
-  message->tells_which = tells_which_;
-  if (tells_which_) {
+  message->marks_defined = marks_defined_;
+  if (marks_defined_) {
     const auto count = static_cast<int64_t>(message->tensors.size());
     message->layouts.push_back({{count}, {1}});
     message->tensors.push_back(make_tensor(message->layouts.back(), options(at::kByte)));
@@ -195,8 +195,8 @@ Work Transfers::receive_gradient(int peer, int block, Tensors& result, const std
   return add(peer, std::move(message));
 }
 
-// The wait cannot be for a receive that is put off for good: whoever is sent inputs waits for them, or for what is behind them,
-// before it sends anything.
+// The wait cannot block on a receive that is deferred forever: a rank that is sent inputs waits for them, or for later
+// messages, before it sends anything.
 Work Transfers::send_batch(int peer, const Tensors& inputs, const std::string& what) {
   Work& sent = sent_batches_[peer];
   sent.wait();
@@ -215,13 +215,13 @@ Work Transfers::receive_known(int peer, Tensors tensors, const std::string& what
   return add(peer, std::move(message));
 }
 
-// Receives are started in order; one whose shapes are not known yet, and all behind it, when somebody waits. On a device they
-// share a queue with the sends, so there the order of the program is kept at the price of a wait.
+// Receives start in order; one with unknown shapes, and all behind it, start when waited for. On a device they share a queue
+// with the sends, so the program's order is kept there at the cost of a wait.
 Work Transfers::add(int peer, std::shared_ptr<Incoming> message) {
   auto& queue = incoming_[peer];
   queue.push_back(message);
   while (!queue.empty() &&
-         (!device_.is_cpu() || queue.front()->block < 0 || learnt_.count({peer, queue.front()->block}) != 0)) {
+         (!device_.is_cpu() || queue.front()->block < 0 || received_shapes_.count({peer, queue.front()->block}) != 0)) {
     const std::shared_ptr<Incoming> next = queue.front();
     queue.pop_front();
     start(*next);
@@ -229,18 +229,18 @@ Work Transfers::add(int peer, std::shared_ptr<Incoming> message) {
   return Work(std::make_shared<Receiving>(*this, std::move(message)));
 }
 
-void Transfers::learn_shapes(const Incoming& message) {
+void Transfers::receive_shapes(const Incoming& message) {
   at::Tensor header = at::zeros({kHeaderNumbers}, at::TensorOptions(at::kLong).device(device_));
   pipeline_.receive(header, message.peer, "shape of " + message.what).wait();
   header = header.cpu();
   const auto* numbers = header.const_data_ptr<int64_t>();
-  learnt_[{message.peer, message.block}] = read_header(numbers);
+  received_shapes_[{message.peer, message.block}] = read_header(numbers);
 }
 
 void Transfers::start(Incoming& message) {
   if (message.block >= 0) {
-    if (learnt_.count({message.peer, message.block}) == 0) learn_shapes(message);
-    for (const auto& [dtype, layout] : learnt_[{message.peer, message.block}]) {
+    if (received_shapes_.count({message.peer, message.block}) == 0) receive_shapes(message);
+    for (const auto& [dtype, layout] : received_shapes_[{message.peer, message.block}]) {
       message.layouts.push_back(layout);
       message.tensors.push_back(make_tensor(layout, options(dtype)));
     }
@@ -263,11 +263,11 @@ void Transfers::finish(const std::shared_ptr<Incoming>& message) {
     start(*next);
   }
   for (Work& work : message->works) work.wait();
-  if (message->tells_which) {
-    const at::Tensor told = message->tensors.back().cpu();
+  if (message->marks_defined) {
+    const at::Tensor defined = message->tensors.back().cpu();
     message->tensors.pop_back();
     for (size_t i = 0; i < message->tensors.size(); ++i) {
-      if (told.const_data_ptr<uint8_t>()[i] == 0) message->tensors[i].reset();
+      if (defined.const_data_ptr<uint8_t>()[i] == 0) message->tensors[i].reset();
     }
   }
   for (at::Tensor& tensor : message->tensors) {

@@ -1,9 +1,9 @@
-// Transfers: activations and their gradients on their way between the stages of a pipeline; and between copies of them,
-// inputs, weights and gradients too.
+// Transfers: move activations and their gradients between the stages of a pipeline, and inputs, weights and gradients between
+// copies of stages.
 //
-// A message is a list of tensors, sent one by one. The receiver learns their shapes, types and strides from a header that goes
-// before the first micro-batch that a rank sends it in a step, so they may change from step to step; those of the model it
-// knows. Messages between two ranks keep their order.
+// A message is a list of tensors, sent one by one. In each step, every sender sends a header with shapes, types and strides
+// before its first micro-batch, so they may change between steps; those of the model's own tensors are known. Messages between
+// two ranks keep their order.
 #pragma once
 
 #include <deque>
@@ -20,7 +20,7 @@
 
 namespace weft {
 
-/// A tensor that is handed on.
+/// Type and layout of a transferred tensor.
 struct TensorShape {
   at::ScalarType dtype = at::kFloat;
   MemoryLayout layout = {};
@@ -28,29 +28,29 @@ struct TensorShape {
 
 class Transfers {
  public:
-  /// `pipeline`: the ranks that hold the stages. `tells_which`: a gradient that is not defined where it is sent is none where
-  /// it is received; otherwise it is zero there.
-  Transfers(const Group& pipeline, at::Device device, bool tells_which = false);
+  /// `pipeline`: the ranks that hold the stages. `marks_defined`: a gradient that is undefined on the sender is undefined on
+  /// the receiver; otherwise it is zero there.
+  Transfers(const Group& pipeline, at::Device device, bool marks_defined = false);
 
-  /// A step begins: headers are sent anew.
+  /// Begins a step: headers are sent again.
   void begin();
 
-  /// Sends the output of `block`. Throws InputError when its shape is not that of the step's first micro-batch.
+  /// Sends the output of `block`. Throws InputError if its shape differs from the step's first micro-batch.
   Work send_activation(int peer, int block, const Tensors& tensors, const std::string& what);
-  /// Receives the output of `block`, which is in `result` once waited for; floating-point tensors take gradients.
+  /// Receives the output of `block` into `result`, which is filled once waited for; floating-point tensors take gradients.
   Work receive_activation(int peer, int block, Tensors& result, const std::string& what);
-  /// Sends `tensors`, the gradients of floating-point tensors of the output of `block`; some may be undefined. Waits for
-  /// what was sent to this peer before, which has long arrived, so that no more than one is kept.
+  /// Sends `tensors`, the gradients of the floating-point outputs of `block`; some may be undefined. First waits for the
+  /// previous gradient to this peer, which has long arrived, so that at most one is kept.
   Work send_gradient(int peer, int block, const Tensors& tensors, const std::string& what);
   /// Sends a micro-batch's inputs. Throws as send_activation() does, and waits as send_gradient().
   Work send_batch(int peer, const Tensors& inputs, const std::string& what);
-  /// Receives them.
+  /// Receives a micro-batch's inputs into `result`.
   Work receive_batch(int peer, Tensors& result, const std::string& what);
   /// Sends tensors whose shapes the receiver knows.
   Work send_known(int peer, const Tensors& tensors, const std::string& what) { return send(peer, tensors, what); }
-  /// Receives such into `tensors`.
+  /// Receives tensors of known shapes into `tensors`.
   Work receive_known(int peer, Tensors tensors, const std::string& what);
-  /// Receives the gradients of what was sent as the output of `block`; undefined where that is not floating point.
+  /// Receives the gradients of the outputs sent by `block`; undefined for outputs that are not floating point.
   Work receive_gradient(int peer, int block, Tensors& result, const std::string& what);
 
  private:
@@ -62,15 +62,15 @@ class Transfers {
   Work add(int peer, std::shared_ptr<Incoming> message);
   void start(Incoming& message);
   at::TensorOptions options(at::ScalarType dtype) const { return at::TensorOptions(dtype).device(device_); }
-  void learn_shapes(const Incoming& message);
+  void receive_shapes(const Incoming& message);
   void finish(const std::shared_ptr<Incoming>& message);
 
   const Group& pipeline_;
   at::Device device_;
-  bool tells_which_;
-  std::map<std::pair<int, int>, Shapes> told_, learnt_;            // by peer and block
-  std::map<int, Work> sent_gradients_, sent_batches_;              // by peer: the last one
-  std::map<int, std::deque<std::shared_ptr<Incoming>>> incoming_;  // by peer: not started yet, in order
+  bool marks_defined_;
+  std::map<std::pair<int, int>, Shapes> sent_shapes_, received_shapes_;  // by peer and block: sent and received headers
+  std::map<int, Work> sent_gradients_, sent_batches_;                    // by peer: the last send
+  std::map<int, std::deque<std::shared_ptr<Incoming>>> incoming_;        // by peer: not started yet, in order
 };
 
 }  // namespace weft

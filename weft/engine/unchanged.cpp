@@ -15,7 +15,7 @@ UnchangedState::UnchangedState(FlatModel& model, int block) : model_(model), blo
   for (const ModelBuffer& buffer : buffers()) buffer_versions_.push_back(version_of(buffer.value));
 }
 
-/// The block's: the model has them block by block.
+/// Buffers of the block; the model orders them by block.
 std::span<const ModelBuffer> UnchangedState::buffers() const {
   return std::ranges::equal_range(model_.buffers(), block_, {}, &ModelBuffer::block);
 }
@@ -28,16 +28,16 @@ void UnchangedState::check() const {
     if (version_of(param.parameter->value) == versions_[i++] || param.group == ParamGroup::statistic) continue;
     throw InputError(fmt::format(
         "model: the forward of block '{}' changed its parameter '{}' in place (as an Embedding with max_norm does), "
-        "which ranks with other samples would do otherwise; leave that to the optimizer",
+        "which would differ on ranks with other samples; leave that to the optimizer",
         name, param.name));
   }
   i = 0;
   for (const ModelBuffer& buffer : buffers()) {
     if (version_of(buffer.value) == buffer_versions_[i++] || buffer.counts) continue;
     throw InputError(fmt::format(
-        "model: the forward of block '{}' changed its buffer '{}', which is taken for constant; declare what is averaged over "
-        "micro-batches and ranks as a statistic (ParamSpec::statistic; of a torch module a float32 buffer whose name begins "
-        "with 'running_'), and what goes on alike on all ranks as one that counts (BufferSpec::counts)",
+        "model: the forward of block '{}' changed its buffer '{}', which is taken for constant; declare a buffer averaged over "
+        "micro-batches and ranks as a statistic (ParamSpec::statistic; in a torch module a float32 buffer whose name begins "
+        "with 'running_'), and one that advances alike on all ranks as counting (BufferSpec::counts)",
         name, buffer.name));
   }
 }

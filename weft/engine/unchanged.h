@@ -1,5 +1,5 @@
-// What a block's forward must leave as it is: its parameters and its constant buffers, which ranks with other samples would
-// change otherwise.
+// State that a block's forward must not change: parameters and constant buffers. They would diverge between ranks with
+// different samples.
 #pragma once
 
 #include <cstdint>
@@ -10,11 +10,11 @@
 
 namespace weft {
 
-/// The block's parameters and buffers before a forward; statistics may change, and buffers that count.
+/// The block's parameters and buffers before a forward, except statistics and counting buffers, which may change.
 class UnchangedState {
  public:
   UnchangedState(FlatModel& model, int block);
-  /// Throws InputError, naming block and tensor, where one was changed in place since.
+  /// Throws InputError naming block and tensor if one was changed in place since.
   void check() const;
 
  private:

@@ -12,7 +12,7 @@ namespace weft {
 
 namespace {
 
-/// Calls of(tensor) for the value's tensors that have memory, or would have.
+/// Calls of(tensor) for the value's tensors that have storage, real or meta.
 template <class Of>
 void each_tensor(const c10::IValue& value, const Of& of) {
   if (value.isTensorList()) {
@@ -40,15 +40,15 @@ struct ReadsSeen {
     first = fmt::format("{}, {}{}", type_and_shape(tensor), name, fn.name());
   }
 
-  std::unordered_set<const c10::StorageImpl*> known;  ///< of the model, the inputs, and what was made of them
-  bool is_meta = false;                               ///< the model
+  std::unordered_set<const c10::StorageImpl*> known;  ///< storages of the model, the inputs and tensors made from them
+  bool is_meta = false;                               ///< the model is on the meta device
   std::string first;
   at::CallbackHandle handle = 0;
 };
 
 namespace {
 
-// The dispatcher's observer has no argument of its own.
+// The dispatcher's observer takes no user argument.
 thread_local ReadsSeen* watching = nullptr;
 
 std::unique_ptr<at::ObserverContext> before(const at::RecordFunction& fn) {

@@ -1,5 +1,4 @@
-// Finds what a block's forward reads though its parameters() lack it: a parameter that nothing gives memory, or that nothing
-// trains.
+// Finds parameters that a block's forward reads but its parameters() lack: such a parameter gets no memory or is not trained.
 #pragma once
 
 #include <memory>
@@ -11,7 +10,7 @@ namespace weft {
 
 struct ReadsSeen;
 
-/// Watches the operators of this thread while it lives; a microsecond or two each.
+/// Observes this thread's operators during its lifetime; costs one or two microseconds per operator.
 class UndeclaredReads {
  public:
   UndeclaredReads(const FlatModel& model, const Tensors& inputs);
@@ -19,7 +18,7 @@ class UndeclaredReads {
   UndeclaredReads(const UndeclaredReads&) = delete;
   UndeclaredReads& operator=(const UndeclaredReads&) = delete;
 
-  /// The first that was read, as people read it: "Float [4, 8], 'weight' of aten::linear"; empty: none.
+  /// The first such read, as text: "Float [4, 8], 'weight' of aten::linear"; empty if there was none.
   const std::string& first() const;
 
  private:

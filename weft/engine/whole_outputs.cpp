@@ -19,7 +19,7 @@ namespace {
 
 constexpr const char* kWhat = "predictions";
 
-/// The split of the last layer with a weight that the block has; none where it has no split layer.
+/// Split of the block's last layer with a weight; null if it has no split layer.
 const Split* last_split(const FlatModel& model, int block) {
   const Split* last = nullptr;
   for (const Param& param : model.params()) {
@@ -28,7 +28,7 @@ const Split* last_split(const FlatModel& model, int block) {
   return last;
 }
 
-/// How the layer that makes the model's outputs is split. With tied weights it is another block's.
+/// Split of the layer that makes the model's outputs; with tied weights it belongs to another block.
 const Split* split_of_outputs(const FlatModel& model) {
   const int block = model.num_blocks() - 1;
   const Split* split = last_split(model, block);
@@ -37,7 +37,7 @@ const Split* split_of_outputs(const FlatModel& model) {
   return split;
 }
 
-/// [pieces x samples, ..., classes of a piece] of each rank, as [samples, ..., classes].
+/// Joins [pieces x samples, ..., classes of a piece] of each rank into [samples, ..., classes].
 at::Tensor with_all_classes(const at::Tensor& part, const Split& split, int64_t samples, const Group& tp) {
   const int64_t classes = split.segments.front(), pieces = std::max(1, split.pieces);
   const bool is_part = part.dim() >= 2 && part.size(-1) != classes && part.size(0) == pieces * samples &&

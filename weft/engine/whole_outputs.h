@@ -1,4 +1,4 @@
-// whole_outputs: what the last block puts out, as one device has it, where ranks have parts.
+// whole_outputs: the last block's outputs as one device would have them, joined from the parts that ranks have.
 #pragma once
 
 #include <cstdint>
@@ -7,11 +7,11 @@
 
 namespace weft {
 
-/// The outputs [samples, ...] of a micro-batch, without autograd. Where the loss takes parts (OutputFunction::takes_parts())
-/// and the last block ends in a layer that is split by columns, or by vocabulary, the first of them is this rank's part of its
-/// classes: the parts of context.tp, pieces too, are put side by side. Of sequences that context.cp shares every rank gets all
-/// tokens [samples, tokens, ...], in their order. Traffic a rank: (n-1)/n of the bytes of what is whole, for n ranks of either.
-/// Throws InputError for an output without tokens where the ranks of cp share them. Collective over tp and cp.
+/// Returns the outputs [samples, ...] of a micro-batch, without autograd. If the loss takes parts
+/// (OutputFunction::takes_parts()) and the last block ends in a layer split by columns or by vocabulary, the first output is
+/// this rank's part of the classes: the parts of context.tp, and pieces, are joined. If context.cp shares sequences, every rank
+/// gets all tokens [samples, tokens, ...] in order. Traffic per rank: (n-1)/n of the whole bytes, for n ranks of tp or cp.
+/// Throws InputError for an output without tokens if ranks of cp share them. Collective over tp and cp.
 Tensors whole_outputs(const FlatModel& model, Tensors outputs, int64_t samples, const Context& context);
 
 }  // namespace weft

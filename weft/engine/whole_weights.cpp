@@ -12,7 +12,7 @@ namespace weft {
 
 namespace {
 
-/// Both parts of a block.
+/// The gathers of both parts of a block, as one work.
 class Both : public Work::State {
  public:
   Both(Work first, Work second) : first_(std::move(first)), second_(std::move(second)) {}
@@ -53,7 +53,7 @@ Work WholeWeights::gather_parts(int block, const std::function<Work(const FlatPa
   return frozen.empty() ? trained : Work(std::make_shared<Both>(std::move(trained), std::move(frozen)));
 }
 
-// Behind the version counters, as above all else that fills them: the graph may hold views of them.
+// Bypasses the version counters, as everything that fills the weights does: the graph may hold views of them.
 Tensors WholeWeights::whole(int block) const {
   Tensors tensors;
   for (const FlatPart* part : model_.flat(block).parts()) {
@@ -68,7 +68,7 @@ Work WholeWeights::gather(int block) {
   return shards_.all_gather(flat.weights.variable_data(), flat.shard, "weights of " + model_.model().blocks[block].name);
 }
 
-// Filled behind the version counters: the graph may hold views of them from forward to backward.
+// Bypasses the version counters: the graph may hold views of the weights from forward to backward.
 Work WholeWeights::gather_all(int block) {
   return gather_parts(block, [this](const FlatPart& part, const std::string& what) {
     return shards_.all_gather(part.weights.variable_data(), part.shard, what);

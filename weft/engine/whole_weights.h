@@ -1,4 +1,4 @@
-// Whole weights: gathering a block's from the ranks' shards, and where the shard itself is while it is offloaded.
+// Whole weights: gathers a block's weights from the ranks' shards, and tracks the shard while it is offloaded.
 #pragma once
 
 #include <array>
@@ -16,32 +16,32 @@ class WholeWeights {
  public:
   WholeWeights(FlatModel& model, const Program& program, const EngineOptions& options);
 
-  /// The block's flat weights, frozen ones included, to be sent or filled.
+  /// Returns the block's flat weights, frozen ones included, for sending or filling.
   Tensors whole(int block) const;
-  /// Fills the block's flat weights, but for frozen ones where every rank has them whole. The shard must be there.
+  /// Fills the block's flat weights, except frozen ones that every rank has whole. The shard must be in memory.
   Work gather(int block);
   /// Fills the block's flat weights, frozen ones included.
   Work gather_all(int block);
   /// Keeps this rank's inner part of a block's whole weights.
   void keep_inner_shard(int block);
-  /// Fills the block's flat weights from the inner parts that its ranks have kept.
+  /// Fills the block's flat weights from the inner parts kept by its ranks.
   Work gather_inner(int block);
-  /// The optimizer has changed the block's shard: the next offload writes it.
+  /// Marks the block's shard as changed: the next offload writes it.
   void mark_changed(int block);
-  /// The same of frozen weights too.
+  /// Marks the block's shard and frozen weights as changed.
   void mark_all_changed(int block);
-  /// Moves the shard (and the master weights) of a block out.
+  /// Offloads the shard (and the master weights) of a block.
   void offload(int block);
-  /// Brings the shard (and the master weights) of a block back.
+  /// Reloads the shard (and the master weights) of a block.
   void reload(int block);
   bool is_offloaded() const { return store_ != nullptr; }
   bool away(int block) const { return is_offloaded() && away_[block]; }
 
  private:
-  /// Where one part of a block is while it is offloaded.
+  /// Buffer of one part of a block while it is offloaded.
   struct Room {
     int number = -1;
-    bool changed = true;  ///< it is not what was moved out
+    bool changed = true;  ///< differs from the offloaded copy
   };
   Work gather_parts(int block, const std::function<Work(const FlatPart&, const std::string& what)>& gather) const;
   void reload(FlatPart& part, const Room& room);
@@ -50,8 +50,8 @@ class WholeWeights {
   const Group& shards_;
   const Group& inner_;
   std::shared_ptr<OffloadStore> store_;
-  std::vector<std::array<Room, 2>> rooms_;  ///< by block and part; empty where weights are not offloaded
-  std::vector<bool> away_;                  ///< by block
+  std::vector<std::array<Room, 2>> rooms_;  ///< by block and part; empty if weights are not offloaded
+  std::vector<bool> away_;                  ///< by block: its shard is offloaded
 };
 
 }  // namespace weft

@@ -34,7 +34,7 @@ std::string describe(const RankOutcome& outcome) {
   if (!outcome.said.empty()) return outcome.said.front().text;
   const int status = outcome.wait_status;
   if (!WIFSIGNALED(status)) return fmt::format("ended with status {}", WEXITSTATUS(status));
-  const char* hint = WTERMSIG(status) == SIGKILL ? "; if nobody did it, the host may have run out of memory" : "";
+  const char* hint = WTERMSIG(status) == SIGKILL ? "; unless someone sent it, the host may have run out of memory" : "";
   return fmt::format("killed by signal {} ({}){}", WTERMSIG(status), strsignal(WTERMSIG(status)), hint);
 }
 
@@ -44,7 +44,7 @@ int status_of(const RankOutcome& outcome) {
   return WEXITSTATUS(outcome.wait_status) == 0 ? 1 : WEXITSTATUS(outcome.wait_status);
 }
 
-/// The first message of those that name this rank.
+/// Returns the first message that names this rank.
 const RankOutcome* first_to_name(const std::vector<RankOutcome>& outcomes, int rank) {
   const RankOutcome* first = nullptr;
   for (const RankOutcome& outcome : outcomes) {
@@ -54,7 +54,7 @@ const RankOutcome* first_to_name(const std::vector<RankOutcome>& outcomes, int r
   return first;
 }
 
-/// From an echo to the echo of the rank that it names, as far as that leads.
+/// Follows an echo to the echo of the rank that it names, as far as the chain goes.
 const RankOutcome& follow(const std::vector<RankOutcome>& outcomes, const RankOutcome& first) {
   const RankOutcome* last = &first;
   for (size_t links = 0; links < outcomes.size(); ++links) {
@@ -67,12 +67,12 @@ const RankOutcome& follow(const std::vector<RankOutcome>& outcomes, const RankOu
   return *last;
 }
 
-/// What to say where ranks only tell of others.
+/// Returns the error text when ranks only report other ranks.
 std::string describe_echo(const std::vector<RankOutcome>& outcomes, const RankOutcome& first) {
   for (const RankOutcome& outcome : outcomes) {
     if (!outcome.stopped) continue;
     const RankOutcome* names_it = first_to_name(outcomes, outcome.rank);
-    return names_it ? describe(*names_it) : name_of(outcome) + ": stopped by a signal, so that others waited in vain";
+    return names_it ? describe(*names_it) : name_of(outcome) + ": stopped by a signal; other ranks waited for it";
   }
   const RankOutcome& last = follow(outcomes, first);
   return last.said.front().culprit < 0 ? fmt::format("{}: {}", name_of(last), describe(last)) : describe(last);
@@ -86,7 +86,7 @@ std::vector<int> lost_ranks(const std::vector<RankOutcome>& outcomes) {
   return ranks;
 }
 
-/// What the ranks of hosts that are still there waited for in vain: of those that have told the first that names a lost rank.
+/// Returns the echo that shows what the remaining hosts waited for: preferably the first that names a lost rank.
 const RankOutcome* first_to_miss(const std::vector<RankOutcome>& outcomes, const std::vector<int>& lost) {
   const RankOutcome* first = nullptr;
   const auto key = [&](const RankOutcome& outcome) {
@@ -116,8 +116,8 @@ Verdict find_culprit(const std::vector<RankOutcome>& outcomes) {
     verdict.status = 1;
     verdict.error = first->host_loss;
     verdict.lost = lost_ranks(outcomes);
-    if (const RankOutcome* told = first_to_miss(outcomes, verdict.lost)) {
-      verdict.error += fmt::format("; {}: {}", name_of(*told), describe(*told));
+    if (const RankOutcome* echo = first_to_miss(outcomes, verdict.lost)) {
+      verdict.error += fmt::format("; {}: {}", name_of(*echo), describe(*echo));
       verdict.lost.clear();
     }
   } else {

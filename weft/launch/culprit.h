@@ -1,4 +1,4 @@
-// Which rank made a run fail, and what to say about it: pure functions, so that every order of events can be tested.
+// Finds the rank that made a run fail, and the error to print. Pure functions, so that every order of events can be tested.
 #pragma once
 
 #include <cstdint>
@@ -9,31 +9,30 @@
 
 namespace weft {
 
-/// What the launcher has seen of one rank.
+/// The launcher's observations of one rank.
 struct RankOutcome {
   int rank = 0;
-  std::string host = {};       ///< that it runs on; empty where there is but one
-  std::string host_loss = {};  ///< why its host is no longer heard of, a whole line; empty: it is
+  std::string host = {};       ///< its host; empty if there is only one
+  std::string host_loss = {};  ///< why contact with its host was lost, a whole line; empty: not lost
   bool ended = false;
   int64_t ended_ns = 0;         ///< when the launcher noticed, CLOCK_MONOTONIC
-  int wait_status = 0;          ///< as waitpid gives it
-  bool ended_by_us = false;     ///< ended after the launcher had begun to end the group: no failure of its own
-  bool stopped = false;         ///< was stopped (SIGSTOP) when the launcher last looked before that
+  int wait_status = 0;          ///< as returned by waitpid
+  bool ended_by_us = false;     ///< ended after the launcher began to end the group: not a failure of its own
+  bool stopped = false;         ///< was stopped (SIGSTOP) when the launcher last looked before its end
   std::vector<RankError> said;  ///< its messages, in order
 };
 
 struct Verdict {
   bool failed = false;
-  bool certain = false;  ///< false: only echoes so far (Blame::peer); the cause may show itself in a moment
-  int status = 0;        ///< for the launcher's caller: the rank's exit status, 128 + signal when killed, never 0 if failed
-  std::vector<int> lost = {};  ///< ranks of hosts that are lost, where nobody has told yet what he waited in for them
-  std::string error;  ///< "rank 1[ on host b]: <its message, or how it ended>", or a message that begins with what it names
+  bool certain = false;        ///< false: only echoes so far (Blame::peer); the cause may still appear
+  int status = 0;              ///< for the launcher's caller: the rank's exit status, 128 + signal if killed, never 0 if failed
+  std::vector<int> lost = {};  ///< ranks on lost hosts, if no rank has reported yet which operation waited for them
+  std::string error;  ///< "rank 1[ on host b]: <its message, or how it ended>", or a message that begins with its subject
 };
 
-/// A host that is no longer heard of is to blame for all that ranks only tell of others; it counts from when it was heard last.
-/// The first rank, by time, that failed on its own (a message of Blame::self, a signal, a status that is not 0). If there is
-/// none but some failed in a collective: a rank that is stopped; else the first of them that names a rank, or that one, or whom
-/// this one names in turn; else the first. A rank's time is that of its first message, else when it ended.
+/// Blames the first rank, by time, that failed on its own: a message of Blame::self, a signal, a nonzero status, or the loss of
+/// its host (at its last message). If there are only echoes: a stopped rank, else the end of the chain of named ranks from the
+/// first echo that names one, else the first echo. A rank's time is that of its first message, else of its end.
 Verdict find_culprit(const std::vector<RankOutcome>& outcomes);
 
 }  // namespace weft

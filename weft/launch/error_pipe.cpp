@@ -36,7 +36,7 @@ bool parse(const std::string& line, RankError& error) {
   return true;
 }
 
-/// None for what is no number: an error that is reported must not make another.
+/// Returns nothing for a malformed number: reporting an error must not cause another.
 std::optional<int> number_of(const char* variable) { return parse_number<int>(env_string(variable).value_or("")); }
 
 }  // namespace
@@ -44,8 +44,7 @@ std::optional<int> number_of(const char* variable) { return parse_number<int>(en
 bool report_error(std::string_view text, Blame blame, int culprit) {
   const std::optional<int> fd = number_of("WEFT_ERROR_FD"), rank = number_of("RANK");
   if (!fd || !rank) return false;
-  // The variable may have outlived the pipe (a grandchild whose descriptors were closed): never write into another file or
-  // pipe.
+  // The variable may outlive the pipe (a grandchild with closed descriptors): never write into another file or pipe.
   struct stat status {};
   if (*fd <= 2 || fstat(*fd, &status) != 0 || !S_ISFIFO(status.st_mode)) return false;
   if (env_string("WEFT_ERROR_PIPE") != fmt::to_string(status.st_ino)) return false;
@@ -56,7 +55,7 @@ bool report_error(std::string_view text, Blame blame, int culprit) {
   }
   line.resize(std::min<size_t>(line.size(), PIPE_BUF - 1));
   line += '\n';
-  // The pipe is full when a launcher that is stopped has not read it: then nobody listens.
+  // A full pipe means that a stopped launcher has not read it, so nobody is listening.
   pollfd room{*fd, POLLOUT, 0};
   if (poll(&room, 1, kPatienceMs) != 1 || (room.revents & POLLOUT) == 0) return false;
   const ssize_t written = uninterrupted([&] { return write(*fd, line.data(), line.size()); });
@@ -65,10 +64,10 @@ bool report_error(std::string_view text, Blame blame, int culprit) {
 
 ErrorPipe::ErrorPipe() {
   int ends[2];
-  if (pipe2(ends, O_CLOEXEC) != 0) throw Error(fmt::format("cannot make the error pipe: {}", std::strerror(errno)));
+  if (pipe2(ends, O_CLOEXEC) != 0) throw Error(fmt::format("cannot create the error pipe: {}", std::strerror(errno)));
   read_end_ = FileDescriptor(ends[0]);
   write_end_ = FileDescriptor(ends[1]);
-  // Only the launcher's end: a rank may wait for room.
+  // Only the launcher's end is non-blocking: a rank may wait for room.
   fcntl(ends[0], F_SETFL, O_NONBLOCK);
 }
 

@@ -1,19 +1,18 @@
-// Exit statuses of `weft train` that tell others what to do next.
+// Exit statuses of `weft train` that tell the caller what to do next.
 #pragma once
 
 namespace weft {
 
-/// The run was asked to end (SIGTERM, SIGUSR1, Ctrl-C), and has saved: started again, it goes on. EX_TEMPFAIL of sysexits.h.
+/// The run was asked to stop (SIGTERM, SIGUSR1, Ctrl-C) and has saved; it resumes when restarted. EX_TEMPFAIL of sysexits.h.
 inline constexpr int kSavedAndStopped = 75;
-/// A number that training cannot go on with came up: the loss is not finite. Started again, it comes to that again.
+/// The loss is not finite, so training cannot continue. A restart would end the same way.
 inline constexpr int kDiverged = 4;
 
-/// Of a rank, to its launcher: the run is done and what it had to write is written, but not all that it had to say (its
-/// standard output is gone). There is nothing to start again. EX_IOERR of sysexits.h.
+/// From a rank to its launcher: the run is done and its files are written, but some output was lost (its standard output is
+/// gone). Do not restart. EX_IOERR of sysexits.h.
 inline constexpr int kOutputLost = 74;
 
-/// The run is done and saved, but its newest checkpoint is not in the second place (save.upload): started again, it copies
-/// that.
+/// The run is done and saved, but its newest checkpoint has not been copied to save.upload; a restart copies it.
 inline constexpr int kNotCopied = 5;
 
 }  // namespace weft

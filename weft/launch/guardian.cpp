@@ -24,14 +24,14 @@ struct Note {
   int alive;
 };
 
-/// A guardian that somebody killed guards nothing; the run goes on.
+/// If someone killed the guardian, the run continues unguarded.
 void write_note(int pipe, const Note& note) {
   const WithoutSignal guard(SIGPIPE);
-  // Far below PIPE_BUF: whole or not at all.
+  // Far below PIPE_BUF, so the write is atomic.
   uninterrupted([&] { return write(pipe, &note, sizeof note); });
 }
 
-/// Keeps nothing of the launcher's: not its terminal's signals, its output or its other descriptors.
+/// Drops everything inherited from the launcher: its terminal's signals, output and other descriptors.
 void detach(int& pipe) {
   sigset_t all;
   sigfillset(&all);
@@ -64,7 +64,7 @@ void detach(int& pipe) {
 
 Guardian::Guardian(int num_groups) {
   int ends[2];
-  if (pipe2(ends, O_CLOEXEC) != 0) throw Error(fmt::format("cannot make the guardian's pipe: {}", std::strerror(errno)));
+  if (pipe2(ends, O_CLOEXEC) != 0) throw Error(fmt::format("cannot create the guardian's pipe: {}", std::strerror(errno)));
   FileDescriptor read_end(ends[0]);
   write_end_ = FileDescriptor(ends[1]);
   std::vector<pid_t> groups;

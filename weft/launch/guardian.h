@@ -1,9 +1,9 @@
-// Guardian: a small process that ends the ranks when the launcher cannot.
+// Guardian: a small process that ends the ranks if the launcher cannot.
 //
-// The kernel kills a rank when its parent dies (PR_SET_PDEATHSIG), but not what the rank itself started. The guardian holds
-// the read end of a pipe whose write end only the launcher keeps: when that end closes, whatever the launcher died of, it
-// kills every process group that is still noted and ends. Ranks note themselves before they run the user's program, so no
-// grandchild can exist that it does not know of. One process, no memory of its own to speak of.
+// The kernel kills a rank when its parent dies (PR_SET_PDEATHSIG), but not the processes that the rank itself started. The
+// guardian holds the read end of a pipe whose write end only the launcher keeps: when that end closes, for any reason, it kills
+// every process group still on its list and ends. Ranks register before they run the user's program, so every grandchild is
+// covered. It is one process that takes almost no memory.
 #pragma once
 
 #include <sys/types.h>
@@ -14,19 +14,19 @@ namespace weft {
 
 class Guardian {
  public:
-  /// Forks. Call before the first rank is started; `num_groups` are noted at most.
+  /// Forks. Call before the first rank starts; at most `num_groups` groups can be registered.
   explicit Guardian(int num_groups);
-  /// Ends the guardian and reaps it: the ranks have been ended.
+  /// Ends the guardian and reaps it; the ranks must have ended.
   ~Guardian();
   Guardian(const Guardian&) = delete;
   Guardian& operator=(const Guardian&) = delete;
 
-  /// What note() writes to.
+  /// The descriptor to pass to note().
   int pipe() const { return write_end_.get(); }
-  /// Notes a group. For the rank itself, between fork and exec.
+  /// Registers a group. Called by the rank itself, between fork and exec.
   static void note(int pipe, pid_t group);
-  /// Strikes a note out. For the launcher, while the group's leader is not yet reaped, so that its number cannot stand for
-  /// another group.
+  /// Removes a group. The launcher calls it before it reaps the group's leader, so that the number cannot belong to another
+  /// group yet.
   void forget(pid_t group);
 
  private:

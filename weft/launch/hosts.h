@@ -1,4 +1,4 @@
-// Hosts: where a launch's ranks run: on this host alone, or on several whose agents have joined (launch/agent/head.h).
+// Hosts: where a launch's ranks run: on this host only, or on several hosts whose agents have joined (launch/agent/head.h).
 #pragma once
 
 #include <poll.h>
@@ -17,16 +17,16 @@ namespace weft {
 class SignalWatch;
 struct LaunchOptions;
 
-/// What has been started.
+/// The ranks that were started.
 struct StartedRanks {
   std::vector<std::unique_ptr<RankHost>> hosts;  ///< in the order of their ranks
   std::shared_ptr<void> server;                  ///< serves the store while it lives
 };
 
-/// A signal that a host was sent and passes on.
+/// A signal that a host received and forwards.
 struct HostSignal {
   int number = 0;
-  int node = 0;  ///< which host; a second one from the same is meant
+  int node = 0;  ///< which host; a second signal counts only if it comes from the same host
 };
 
 /// Where ranks run. All calls come from one thread.
@@ -36,28 +36,28 @@ class Hosts {
   Hosts(const Hosts&) = delete;
   Hosts& operator=(const Hosts&) = delete;
 
-  /// Starts the ranks, consecutive numbers on each host. `mask` is what they start with.
+  /// Starts the ranks, numbered consecutively on each host, with signal mask `mask`.
   virtual StartedRanks start(const LaunchOptions& options, const sigset_t& mask) = 0;
-  /// Adds what to poll for, besides what each RankHost adds.
+  /// Adds the descriptors to poll, besides those of each RankHost.
   virtual void add_descriptors(std::vector<pollfd>& all) const = 0;
-  /// Takes in what has come; never blocks.
+  /// Processes arrived messages; never blocks.
   virtual void receive() = 0;
-  /// Signals that hosts have passed on since the last call.
+  /// Signals that hosts have forwarded since the last call.
   virtual std::vector<HostSignal> signals() = 0;
-  /// Ranks that the hosts bear which are there now; 0 where they are too few to start on.
+  /// Ranks that the connected hosts have room for; 0 if there are too few hosts to start on.
   virtual int capacity() const = 0;
-  /// Ranks of the fewest hosts that a launch may be made on, of those that are there now the ones with the fewest.
+  /// Ranks on the fewest hosts that a launch may use, counting the connected hosts with the fewest ranks.
   virtual int least_capacity() const = 0;
-  /// Waits until all hosts are there; at a second call, or once the deadline has passed, also where those that are there do, as
-  /// `enough` says of their capacity, which is waited for while it says nothing yet. Returns the signal that came meanwhile, 0
-  /// for none. Throws Error that names the missing ones when the deadline has passed.
+  /// Waits until all hosts have joined. From the second call on, or after the deadline, the hosts that have joined suffice if
+  /// `enough` accepts their capacity; if it returns nullopt (not known yet), the wait continues. Returns a signal received
+  /// meanwhile, or 0. Throws Error with the missing hosts after the deadline.
   virtual int gather(SignalWatch& signals, const std::function<std::optional<bool>(int capacity)>& enough) = 0;
 
  protected:
   Hosts() = default;
 };
 
-/// This host alone.
+/// Returns this host only.
 std::unique_ptr<Hosts> this_host_alone();
 
 }  // namespace weft

@@ -26,7 +26,7 @@
 namespace weft {
 namespace {
 
-/// This process's environment, with some variables set; what tells a rank or a host of its place is left out: a job has none.
+/// This process's environment with some variables set, without those of a rank or host: a job is neither.
 std::vector<std::string> job_environment(const std::vector<std::string>& set) {
   const auto name_of = [](const std::string& entry) { return entry.substr(0, entry.find('=')); };
   std::vector<std::string> result;
@@ -46,7 +46,7 @@ class JobGroup {
         options_(options),
         guardian_(static_cast<int>(jobs.size())),
         null_(open("/dev/null", O_RDONLY | O_CLOEXEC)) {}
-  /// Only after an exception are there jobs left.
+  /// Jobs are left only after an exception.
   ~JobGroup() { signal_all(SIGKILL); }
   JobGroup(const JobGroup&) = delete;
   JobGroup& operator=(const JobGroup&) = delete;

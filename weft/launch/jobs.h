@@ -1,5 +1,5 @@
-// Jobs: programs of this host that are run to their end, some beside each other, each in its own process group and with its own
-// log. They die with this process, whatever it dies of, as ranks do (launch/guardian.h).
+// Jobs: programs that run to completion on this host, several at once if wanted, each in its own process group and with its own
+// log. Like ranks, they die with this process, however it dies (launch/guardian.h).
 #pragma once
 
 #include <cstddef>
@@ -12,27 +12,27 @@ namespace weft {
 /// A program to run.
 struct Job {
   std::vector<std::string> command;      ///< argv
-  std::vector<std::string> environment;  ///< "KEY=value", besides this process's
-  std::string log;                       ///< file for what it writes to standard output and error; begun anew
+  std::vector<std::string> environment;  ///< "KEY=value", in addition to this process's
+  std::string log;                       ///< file for standard output and error; truncated
 };
 
 /// How a job ended.
 struct JobEnd {
-  int status = 0;            ///< its exit status, 128 + signal where one ended it
-  bool interrupted = false;  ///< after a signal to this process had ended all
+  int status = 0;            ///< exit status, or 128 + signal
+  bool interrupted = false;  ///< ended after a signal to this process had stopped all jobs
 };
 
-/// How jobs are run.
+/// Options of run_jobs().
 struct JobOptions {
-  int side_by_side = 1;                                            ///< at most
-  double grace_s = 10.0;                                           ///< what jobs have for ending by themselves after a signal
-  std::function<void(size_t job)> on_start = {};                   ///< told as one is started, by number
-  std::function<void(size_t job, const JobEnd& end)> on_end = {};  ///< told as one has ended, by number
+  int side_by_side = 1;                                            ///< most jobs at once
+  double grace_s = 10.0;                                           ///< time for jobs to end after a signal
+  std::function<void(size_t job)> on_start = {};                   ///< called with the index of a started job
+  std::function<void(size_t job, const JobEnd& end)> on_end = {};  ///< called with the index of a finished job
 };
 
-/// Runs all of them, in order, whatever they end with. SIGINT, SIGTERM, SIGHUP and SIGUSR1 end those that run, with SIGTERM
-/// first, and start no more; a second signal kills them. Returns 0, or that signal, once none is left. Throws InputError for a
-/// program that cannot be run or a log that cannot be written, after the others were ended.
+/// Starts all jobs in order, whatever the exit statuses of earlier ones. On SIGINT, SIGTERM, SIGHUP or SIGUSR1, ends the
+/// running jobs with SIGTERM and starts no more; a second signal kills them. Returns 0, or that signal, after the last job has
+/// ended. If a program cannot be run or a log cannot be written, ends the others and throws InputError.
 int run_jobs(const std::vector<Job>& jobs, const JobOptions& options = {});
 
 }  // namespace weft

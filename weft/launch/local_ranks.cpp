@@ -17,7 +17,7 @@ namespace weft {
 
 namespace {
 
-/// Puts "NAME=value" entries in the place of those of the same names.
+/// Sets "NAME=value" entries, replacing those with the same names.
 void set_variables(std::vector<std::string>& environment, const std::vector<std::string>& entries) {
   for (const std::string& entry : entries) {
     const std::string name = entry.substr(0, entry.find('=') + 1);
@@ -74,7 +74,7 @@ void LocalRanks::start(const HostStart& start) {
     outcome.host = options_.host;
     processes_.emplace_back(process);
   }
-  // After the last fork: it starts a thread.
+  // After the last fork, because it starts a thread.
   if (output_) output_->start();
 }
 
@@ -95,7 +95,7 @@ void LocalRanks::signal(int number, SignalTo to) {
 
 void LocalRanks::receive(bool ending) {
   reap(ending);
-  // After reaping: what a rank that has ended wrote is in the pipe by then.
+  // After reaping: the pipe then holds everything that the ended ranks wrote.
   for (RankError& error : errors_.receive()) {
     const int local = error.rank - first_rank_;
     if (ending || local < 0 || local >= static_cast<int>(outcomes_.size())) continue;

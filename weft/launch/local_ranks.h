@@ -1,7 +1,7 @@
-// LocalRanks: the ranks of one launch on this host: starts them, signals them, reaps them and reads what they say.
+// LocalRanks: starts, signals and reaps the ranks of one launch on this host, and receives their messages.
 //
-// Each is a child in its own process group. They and what they started die with this process, even when it is killed with
-// SIGKILL (launch/guardian.h).
+// Each rank is a child in its own process group. Ranks and their descendants die with this process, even on SIGKILL
+// (launch/guardian.h).
 #pragma once
 
 #include <signal.h>
@@ -21,26 +21,26 @@ namespace weft {
 
 struct LaunchOptions;
 
-/// What ranks are started as.
+/// How ranks are started.
 struct LocalRanksOptions {
   std::vector<std::string> command;           ///< argv of every rank
-  std::vector<std::string> environment = {};  ///< "KEY=value", besides what the place in the world says
+  std::vector<std::string> environment = {};  ///< "KEY=value", in addition to the rank's place in the world
   std::vector<int> inherited = {};            ///< descriptors that ranks get under the same numbers
-  sigset_t signal_mask{};                     ///< what they start with
-  std::string host = {};                      ///< name of this host in errors; empty: none is needed
-  bool prefix = false;                        ///< each line of output begins with the rank (launch/output_prefix.h)
+  sigset_t signal_mask{};                     ///< initial signal mask
+  std::string host = {};                      ///< name of this host in errors; empty: not needed
+  bool prefix = false;                        ///< prefix each output line with the rank (launch/output_prefix.h)
 };
 
-/// What a launch says of them.
+/// Extracts these options from the options of a launch.
 LocalRanksOptions local_ranks_options(const LaunchOptions& options, const sigset_t& mask);
 
 /// The ranks of a launch on this host.
 class LocalRanks : public RankHost {
  public:
-  /// Starts nothing yet, but the guardian.
+  /// Starts only the guardian.
   LocalRanks(LocalRanksOptions options, int num_ranks);
 
-  /// Starts the ranks, once. Throws Error where the system refuses.
+  /// Starts the ranks, once. Throws Error if the system refuses.
   void start(const HostStart& start);
 
   void add_descriptors(std::vector<pollfd>& all) const override;
@@ -56,8 +56,8 @@ class LocalRanks : public RankHost {
   ErrorPipe errors_;
   Guardian guardian_;
   int first_rank_ = 0;
-  std::unique_ptr<OutputPrefix> output_;  ///< ends when those that write have
-  std::deque<ProcessGroup> processes_;    ///< of outcomes_
+  std::unique_ptr<OutputPrefix> output_;  ///< ends after the ranks that write to it
+  std::deque<ProcessGroup> processes_;    ///< same indices as outcomes_
 };
 
 }  // namespace weft

@@ -24,7 +24,7 @@ namespace {
 constexpr size_t kLongestOutputLine = 64 << 10;
 constexpr double kToDrain = 2.0;
 
-/// The read end and the write end.
+/// Returns the read end and the write end.
 std::pair<FileDescriptor, FileDescriptor> make_output_pipe() {
   int ends[2];
   if (pipe2(ends, O_CLOEXEC) != 0) throw Error(fmt::format("cannot make a pipe for a rank's output: {}", std::strerror(errno)));
@@ -59,7 +59,7 @@ void OutputPrefix::start() {
 
 void OutputPrefix::run() {
   sigset_t all;
-  sigfillset(&all);  // signals are the launcher's; a reader that has gone is an error of write, not a SIGPIPE
+  sigfillset(&all);  // signals belong to the launcher; a closed reader is a write error here, not a SIGPIPE
   pthread_sigmask(SIG_SETMASK, &all, nullptr);
   size_t open = streams_.size();
   while (open > 0 && left_ms() > 0) {
@@ -72,7 +72,7 @@ void OutputPrefix::run() {
     for (size_t i = 0; i < streams_.size(); ++i) {
       if (ready[i].revents == 0 || read_some(streams_[i])) continue;
       if (!streams_[i].line.empty()) write_line(streams_[i]);
-      streams_[i].from.close();  // poll passes over -1
+      streams_[i].from.close();  // poll skips -1
       --open;
     }
   }
@@ -81,20 +81,20 @@ void OutputPrefix::run() {
   }
 }
 
-/// False at its end.
+/// Returns false at the end of the stream.
 bool OutputPrefix::read_some(Stream& stream) {
   char buffer[16 << 10];
   const ssize_t got = uninterrupted([&] { return read(stream.from.get(), buffer, sizeof buffer); });
   if (got < 0) return errno == EAGAIN;
   for (const char c : std::string_view(buffer, static_cast<size_t>(got))) {
     stream.line += c;
-    // A progress bar goes back to the begin of its line instead of ending it.
+    // A progress bar returns to the start of its line instead of ending it.
     if (c == '\n' || c == '\r' || stream.line.size() >= kLongestOutputLine) write_line(stream);
   }
   return got > 0;
 }
 
-/// Whether the end is wanted. From then on there is one deadline, for all streams and lines.
+/// Returns true once the end is requested. From then on one deadline covers all streams and lines.
 bool OutputPrefix::is_ending() {
   pollfd stop{stop_.get(), POLLIN, 0};
   if (!ending_ && poll(&stop, 1, 0) > 0) ending_.emplace();
@@ -105,7 +105,7 @@ int OutputPrefix::left_ms() const {
   return !ending_ ? INT_MAX : static_cast<int>(std::max(0.0, kToDrain - ending_->seconds()) * 1000.0);
 }
 
-/// What nobody reads any more is lost, as it would be without the prefix.
+/// Lines that nobody reads are lost, as they would be without the prefix.
 void OutputPrefix::write_line(Stream& stream) {
   std::string text = stream.prefix + stream.line;
   if (text.back() != '\n' && text.back() != '\r') text += '\n';
@@ -117,7 +117,7 @@ void OutputPrefix::write_line(Stream& stream) {
       pollfd last{stream.to, POLLOUT, 0};
       if (poll(&last, 1, left_ms()) <= 0) return;
     }
-    // No more than a pipe takes at once where it takes any, so that this never blocks.
+    // At most PIPE_BUF, which a ready pipe accepts at once, so that this never blocks.
     const size_t size = std::min<size_t>(text.size() - at, PIPE_BUF);
     const ssize_t done = uninterrupted([&] { return write(stream.to, text.data() + at, size); });
     if (done < 0 && errno != EAGAIN) return;

@@ -1,7 +1,7 @@
-// OutputPrefix: the output of ranks, each line with the rank that wrote it in front: "[rank 3] ...", "[host b, rank 3] ...".
+// OutputPrefix: prefixes each line of the ranks' output with its rank: "[rank 3] ...", "[host b, rank 3] ...".
 //
-// A thread reads the ranks' pipes, so that a reader of the launcher's output who is slow holds up the ranks, as a pipe of their
-// own would, but not the launcher. A line longer than 64 KiB is cut into several.
+// A thread reads the ranks' pipes. A slow reader of the launcher's output thus slows the ranks, as with a direct pipe, but not
+// the launcher. Lines longer than 64 KiB are split.
 #pragma once
 
 #include <memory>
@@ -15,7 +15,7 @@
 
 namespace weft {
 
-/// Puts the rank before each line.
+/// Prefixes each line with the rank.
 class OutputPrefix {
  public:
   /// A rank's ends of its pipes.
@@ -24,14 +24,14 @@ class OutputPrefix {
   };
 
   OutputPrefix();
-  /// Passes on what is there, for two seconds at most, and ends.
+  /// Passes on what has arrived, for at most two seconds, and ends.
   ~OutputPrefix();
   OutputPrefix(const OutputPrefix&) = delete;
   OutputPrefix& operator=(const OutputPrefix&) = delete;
 
-  /// Pipes for one rank; before start(). `host` may be empty. Throws Error where the system refuses.
+  /// Creates the pipes of one rank; before start(). `host` may be empty. Throws Error if the system refuses.
   Ends add(const std::string& host, int rank);
-  /// Starts passing on.
+  /// Starts passing lines on.
   void start();
 
  private:
@@ -48,8 +48,8 @@ class OutputPrefix {
   int left_ms() const;
 
   std::vector<Stream> streams_;
-  FileDescriptor stop_;              ///< eventfd, readable once the end is wanted
-  std::optional<Stopwatch> ending_;  ///< since that was seen, by the thread
+  FileDescriptor stop_;              ///< eventfd, readable once the end is requested
+  std::optional<Stopwatch> ending_;  ///< since the thread saw the request
   std::thread thread_;
 };
 

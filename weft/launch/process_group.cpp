@@ -33,8 +33,8 @@ struct ChildArguments {
   char** envp;
 };
 
-/// What a shell or another parent ignored on the launcher's behalf (SIGINT and SIGQUIT behind `&`) a rank must hear again, or
-/// it could only be killed. But nohup's ranks live on when the terminal goes.
+/// Resets signals that a shell or another parent ignored for the launcher (SIGINT and SIGQUIT with `&`), because the rank could
+/// otherwise only be killed. SIGHUP stays: under nohup, ranks survive the terminal.
 void restore_dispositions() {
   for (int number = 1; number <= SIGRTMAX; ++number) {
     struct sigaction action {};
@@ -42,15 +42,15 @@ void restore_dispositions() {
     action.sa_handler = SIG_DFL;
     sigaction(number, &action, nullptr);
   }
-  // A rank is no foreground job; with `stty tostop` its output would stop it for good.
+  // A rank is not a foreground job; with `stty tostop` its output would stop it forever.
   signal(SIGTTOU, SIG_IGN);
 }
 
-/// Between fork and exec: only calls that are safe there.
+/// Runs between fork and exec: async-signal-safe calls only.
 [[noreturn]] void become_program(const ProcessStart& start, const ChildArguments& child) {
   setpgid(0, 0);
   prctl(PR_SET_PDEATHSIG, SIGKILL);
-  if (getppid() != child.launcher) _exit(1);  // it died before the line above
+  if (getppid() != child.launcher) _exit(1);  // the launcher died before the line above
   if (start.guardian != nullptr) Guardian::note(start.guardian->pipe(), getpid());
   restore_dispositions();
   sigprocmask(SIG_SETMASK, &start.signal_mask, nullptr);
@@ -66,7 +66,7 @@ void restore_dispositions() {
   _exit(127);
 }
 
-/// The child's number; `exec_pipe` tells what keeps the program from running.
+/// Returns the child's pid; `exec_pipe` reports why the program cannot run.
 pid_t start_process(const ProcessStart& start, FileDescriptor& exec_pipe) {
   int ends[2];
   if (pipe2(ends, O_CLOEXEC) != 0) throw Error(fmt::format("cannot start a rank: {}", std::strerror(errno)));
@@ -75,9 +75,9 @@ pid_t start_process(const ProcessStart& start, FileDescriptor& exec_pipe) {
   std::vector<char*> argv = pointers(start.command), envp = pointers(start.environment);
   const ChildArguments child{getpid(), status_write.get(), argv.data(), envp.data()};
   const pid_t pid = fork();
-  if (pid < 0) throw Error(fmt::format("cannot start a rank: {}; fewer ranks (-n) may do", std::strerror(errno)));
+  if (pid < 0) throw Error(fmt::format("cannot start a rank: {}; fewer ranks (-n) may work", std::strerror(errno)));
   if (pid == 0) become_program(start, child);
-  setpgid(pid, pid);  // here too: the group must be there before it is sent anything
+  setpgid(pid, pid);  // also here: the group must exist before it is sent a signal
   exec_pipe = std::move(status_read);
   return pid;
 }
@@ -92,8 +92,8 @@ ProcessGroup::ProcessGroup(const ProcessStart& start)
   if (pidfd_) return;
   const int reason = errno;
   end();
-  throw Error(fmt::format("cannot watch '{}', which was started: {} (pidfd_open, for which Linux 5.3 or newer is needed)",
-                          program_, std::strerror(reason)));
+  throw Error(fmt::format("cannot watch the started '{}': {} (pidfd_open, which needs Linux 5.3 or newer)", program_,
+                          std::strerror(reason)));
 }
 
 ProcessGroup::~ProcessGroup() {
@@ -105,7 +105,7 @@ bool ProcessGroup::wait(const Deadline& deadline) const {
   return uninterrupted([&] { return poll(&ended, 1, static_cast<int>(deadline.left().count())); }) == 1;
 }
 
-/// Whether waitid() would tell it so.
+/// Returns true if waitid() reports that state.
 bool ProcessGroup::is(int what) const {
   siginfo_t info{};
   return is_left() && waitid(P_PID, static_cast<id_t>(pid_), &info, what | WNOHANG | WNOWAIT) == 0 && info.si_pid == pid_;
@@ -119,7 +119,7 @@ void ProcessGroup::signal(int number) {
 
 std::optional<int> ProcessGroup::reap() { return is(WEXITED) ? std::optional(end()) : std::nullopt; }
 
-/// What the child left behind dies with it, while its number still names the group.
+/// Kills what the child left behind, while the child's pid still identifies the group.
 int ProcessGroup::end() {
   kill(-pid_, SIGKILL);
   if (guardian_ != nullptr) guardian_->forget(pid_);

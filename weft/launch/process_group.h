@@ -1,8 +1,8 @@
-// ProcessGroup: a child in a process group of its own, from its start until nothing of the group is left.
+// ProcessGroup: a child in its own process group, from its start until the group is gone.
 //
-// Ranks, jobs and the ssh of other hosts are such. Whoever waits polls for the child's end (pidfd_open(2): Linux 5.3 and
-// newer), so that nobody needs SIGCHLD. Where that is ignored, though, the kernel reaps the child itself, and its status is
-// lost (SignalWatch).
+// Ranks, jobs and the ssh processes of other hosts are process groups. The waiter polls for the child's end (pidfd_open(2):
+// Linux 5.3 or newer), so nothing needs SIGCHLD. If SIGCHLD is ignored, however, the kernel reaps the child itself and its
+// status is lost (SignalWatch).
 #pragma once
 
 #include <poll.h>
@@ -28,38 +28,38 @@ struct ProcessStart {
   std::vector<std::string> environment = {};  ///< "KEY=value"
   int standard_input = -1;                    ///< -1: inherited
   int standard_output = -1;                   ///< -1: inherited
-  int standard_error = -1;                    ///< -1: as the output
+  int standard_error = -1;                    ///< -1: same as the output
   std::vector<int> inherited = {};            ///< descriptors the program gets under the same numbers
-  Guardian* guardian = nullptr;               ///< that is told of the group; null: none is
-  sigset_t signal_mask{};                     ///< what the program starts with
+  Guardian* guardian = nullptr;               ///< registers the group; null: not guarded
+  sigset_t signal_mask{};                     ///< initial signal mask
 };
 
-/// A child and what it starts, as far as that stays in its group. ProcessStart::guardian outlives it.
+/// A child and its descendants, as long as they stay in its group. ProcessStart::guardian must outlive it.
 class ProcessGroup {
  public:
-  /// Starts the child. Does not wait for the program, so that one which is stopped right away holds up nobody. Throws Error
-  /// where the system refuses.
+  /// Starts the child. Does not wait for the program to run, so a child that is stopped immediately blocks nothing. Throws
+  /// Error if the system refuses.
   explicit ProcessGroup(const ProcessStart& start);
-  /// Kills the group, where the child is not reaped, and reaps it.
+  /// Kills the group and reaps the child, unless it is already reaped.
   ~ProcessGroup();
   ProcessGroup(const ProcessGroup&) = delete;
   ProcessGroup& operator=(const ProcessGroup&) = delete;
 
-  /// What to poll for: readable from the child's end until it is reaped; poll() passes it over then.
+  /// Descriptor to poll: readable from the child's end until it is reaped; afterwards poll() skips it.
   pollfd descriptor() const { return {pidfd_.get(), POLLIN, 0}; }
-  /// Waits until the child has ended; false: it has not by then.
+  /// Waits until the child has ended; returns false if it has not by the deadline.
   bool wait(const Deadline& deadline) const;
 
-  /// Whether the child is not reaped yet.
+  /// Returns true if the child is not reaped yet.
   bool is_left() const { return pid_ >= 0; }
-  /// Whether the child is stopped at this moment. Nothing wakes poll() for that.
+  /// Returns true if the child is stopped at this moment. Nothing wakes poll() for that.
   bool is_stopped() const { return is(WSTOPPED); }
-  /// Sends the group a signal, and has it run, to hear that. Nothing once the child is reaped.
+  /// Sends the group a signal, and SIGCONT so that a stopped group receives it. No effect once the child is reaped.
   void signal(int number);
-  /// Reaps a child that has ended, and kills what it left behind. What waitpid() tells of it, once; else nothing. Never blocks.
+  /// Reaps a child that has ended and kills what it left behind. Returns its status once, otherwise nothing. Never blocks.
   std::optional<int> reap();
-  /// Throws InputError, once, where the program could not be run. Before the child has ended that may not be known yet: it is
-  /// waited for so long at most.
+  /// Throws InputError, once, if the program could not be run. That may not be known before the child has ended, so waits for
+  /// at most `patience`.
   void check_run(std::chrono::milliseconds patience = std::chrono::milliseconds(0)) const;
 
  private:
@@ -68,8 +68,8 @@ class ProcessGroup {
 
   Guardian* guardian_;
   std::string program_;
-  FileDescriptor exec_pipe_;  ///< what kept the program from running
-  pid_t pid_;                 ///< of child and group; -1 once it is reaped
+  FileDescriptor exec_pipe_;  ///< reports why the program could not run
+  pid_t pid_;                 ///< of child and group; -1 once reaped
   FileDescriptor pidfd_;
 };
 

@@ -20,7 +20,7 @@ std::vector<std::string> rank_environment(const RankVariables& variables) {
   if (!variables.store.empty()) own.push_back(fmt::format("WEFT_STORE={}/{}", variables.store, variables.port));
   if (!env_string("OMP_NUM_THREADS")) own.push_back(fmt::format("OMP_NUM_THREADS={}", variables.threads));
   std::vector<std::string> result;
-  // What tells of another place, an outer launcher's or that of this host's, is not theirs.
+  // Variables of another place, an outer launcher's or this host's, do not apply to these ranks.
   for (char** entry = environ; *entry != nullptr; ++entry) {
     const std::string_view text = *entry;
     if (!is_launcher_variable(text.substr(0, text.find('=')), VariableScope::place)) result.emplace_back(text);

@@ -1,4 +1,4 @@
-// What a rank is told of its place in the world, through its environment.
+// A rank's place in the world, as passed in its environment.
 #pragma once
 
 #include <string>
@@ -6,7 +6,7 @@
 
 namespace weft {
 
-/// One rank's place in the world, as it is told.
+/// Variables that describe one rank's place in the world.
 struct RankVariables {
   int rank = 0;                       ///< RANK
   int num_ranks = 1;                  ///< WORLD_SIZE
@@ -14,11 +14,11 @@ struct RankVariables {
   int num_local_ranks = 1;            ///< LOCAL_WORLD_SIZE
   std::string address = "127.0.0.1";  ///< MASTER_ADDR
   int port = 0;                       ///< MASTER_PORT
-  std::string store = {};             ///< "ADDRESS:PORT" of WEFT_STORE; empty: none
-  int threads = 1;                    ///< OMP_NUM_THREADS, where that is unset
+  std::string store = {};             ///< "ADDRESS:PORT" of WEFT_STORE; empty: no store
+  int threads = 1;                    ///< OMP_NUM_THREADS, if unset
 };
 
-/// This process's environment with those variables.
+/// Returns this process's environment with those variables.
 std::vector<std::string> rank_environment(const RankVariables& variables);
 
 }  // namespace weft

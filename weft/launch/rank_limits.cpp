@@ -17,8 +17,8 @@ void check_rank_count(int num_ranks) {
   const int cores = available_cores(), most = std::max(kFewRanks, kMostRanksACore * cores);
   if (num_ranks > most) {
     throw InputError(
-        fmt::format("-n {}: at most {} ranks are started on a host with {}, so that a slip of the finger "
-                    "does not bring it down",
+        fmt::format("-n {}: at most {} ranks start on a host with {}, to keep a typo from "
+                    "overloading it",
                     num_ranks, most, counted(cores, "core")));
   }
 }
@@ -28,7 +28,7 @@ void provide_descriptors(int num_ranks) {
   rlimit limit{};
   if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur >= needed) return;
   if (limit.rlim_max < needed) {
-    throw Error(fmt::format("{} need some {} open files a process, but at most {} are allowed; raise the limit (ulimit -n)",
+    throw Error(fmt::format("{} need about {} open files per process, but at most {} are allowed; raise the limit (ulimit -n)",
                             counted(num_ranks, "rank"), needed, limit.rlim_max));
   }
   limit.rlim_cur = needed;

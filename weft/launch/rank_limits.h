@@ -1,13 +1,12 @@
-// What this host bears of ranks.
+// Limits on the ranks of this host.
 #pragma once
 
 namespace weft {
 
-/// Throws InputError for a number of ranks that no host is to be given: below 1, or far above its cores.
+/// Throws InputError for an unreasonable number of ranks: below 1, or far above the host's cores.
 void check_rank_count(int num_ranks);
 
-/// Raises this process's limit on open files, which ranks inherit, where it is too low and may be raised. Throws Error where it
-/// may not.
+/// Raises this process's limit on open files, which ranks inherit, if it is too low. Throws Error if it may not be raised.
 void provide_descriptors(int num_ranks);
 
 }  // namespace weft

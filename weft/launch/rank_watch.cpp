@@ -21,11 +21,11 @@ namespace weft {
 namespace {
 
 constexpr int64_t kSecond = 1'000'000'000;
-/// How long an error that may be an echo of another rank's failure waits for that failure to show.
+/// Time that a possible echo of another rank's failure waits for that failure to appear.
 constexpr double kEcho_s = 0.25;
-/// A host that has not been heard of for so long (some heartbeats) may be the cause of what ranks elsewhere tell.
+/// A host that has been silent for this long (several heartbeats) may be the cause of errors on other hosts.
 constexpr double kSilent_s = 1.5;
-/// HostSignal::node of signals to this process itself.
+/// HostSignal::node for signals to this process.
 constexpr int kOwnSignal = -1;
 
 }  // namespace
@@ -87,9 +87,9 @@ void RankWatch::enter(Phase phase, double seconds) {
   deadline_ns_ = monotonic_ns() + std::chrono::nanoseconds(time_limit(seconds)).count();
 }
 
-/// A cluster manager sends each host the signal, one soon after the other: only a second one from the same counts as such.
-/// Where ranks save, only a second Ctrl-C: SLURM sends SIGUSR1 and then SIGTERM, systemd SIGTERM and then SIGHUP, and a save
-/// has its own deadline.
+/// A cluster manager sends a signal to each host at a slightly different time, so only another one from the same host counts as
+/// a second signal. For ranks that save, only a second Ctrl-C counts: SLURM sends SIGUSR1 and then SIGTERM, systemd SIGTERM and
+/// then SIGHUP, and saving has its own deadline.
 void RankWatch::on_signal(const HostSignal& signal) {
   const bool saves = options_.stopped_status != 0;
   const int64_t now = monotonic_ns();
@@ -108,7 +108,7 @@ void RankWatch::on_signal(const HostSignal& signal) {
     signal_all(signal.number);
     enter(Phase::interrupted, options_.interrupt_grace_s);
     const bool has_begun = options_.board != nullptr && options_.board->steps_done() > 0;
-    if (saves && has_begun && signal.number == SIGINT && options_.tell) options_.tell(kSavingText);
+    if (saves && has_begun && signal.number == SIGINT && options_.report) options_.report(kSavingText);
   }
   interrupt_ = signal.number;
 }
@@ -135,7 +135,7 @@ void RankWatch::judge() {
   const Verdict verdict = find_culprit(outcomes());
   if (!verdict.failed) return;
   if (verdict.certain) {
-    // Before they are ended, and their waits with them.
+    // Before the ranks end, because their waits end with them.
     if (!verdict.lost.empty() && options_.waits_for) waits_ = options_.waits_for(options_.num_ranks, verdict.lost);
     terminate();
   } else if (phase_ == Phase::running) {
@@ -143,7 +143,7 @@ void RankWatch::judge() {
   }
 }
 
-// Nothing wakes this for a rank that is stopped, or for what LaunchOptions::ask_to_stop asks.
+// Limited, because neither a stopped rank nor LaunchOptions::ask_to_stop wakes poll().
 int RankWatch::poll_timeout_ms() const {
   constexpr int64_t kLook = 500, kSoon = 50;
   if (!deadline_ns_) return kLook;
@@ -151,7 +151,7 @@ int RankWatch::poll_timeout_ms() const {
   return static_cast<int>(std::clamp<int64_t>(left, left <= 0 ? kSoon : 0, kLook));
 }
 
-/// Of the statuses that tell of a good end, the one that the rank ended with; 0: it ended otherwise, or has not.
+/// Returns the rank's exit status if it is one of the good ones; 0 otherwise, or if it still runs.
 int RankWatch::good_status(const RankOutcome& outcome) const {
   if (!outcome.ended || !WIFEXITED(outcome.wait_status)) return 0;
   const int status = WEXITSTATUS(outcome.wait_status);
@@ -170,7 +170,7 @@ std::vector<RankOutcome> RankWatch::outcomes() const {
   return all;
 }
 
-/// Status 0, or that of the culprit, or of ranks that ended well in another way, or 128 + the signal that ended all.
+/// Returns status 0, the culprit's, one of the good statuses of LaunchOptions, or 128 + the signal that ended all ranks.
 LaunchOutcome RankWatch::outcome() const {
   const std::vector<RankOutcome> ranks = outcomes();
   LaunchOutcome result;
@@ -192,7 +192,7 @@ LaunchOutcome RankWatch::outcome() const {
     result.is_well = true;
     return result;
   }
-  // Ranks that know of the signal came to their end before it mattered.
+  // Ranks that received the signal finished before it had an effect.
   const bool all_done = std::all_of(ranks.begin(), ranks.end(), [](const RankOutcome& o) { return o.wait_status == 0; });
   if (interrupt_ == 0 || (options_.stopped_status != 0 && all_done && phase_ == Phase::interrupted)) return result;
   result.status = 128 + interrupt_;

@@ -1,4 +1,4 @@
-// RankWatch: watches the ranks of a launch, on one host or several, judges who failed, and ends them all when one does.
+// RankWatch: watches the ranks of a launch on one or several hosts, finds the culprit of a failure, and then ends all ranks.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +14,7 @@
 
 namespace weft {
 
-/// One launch, from its start to its end.
+/// One launch, from start to end.
 class RankWatch {
  public:
   RankWatch(const LaunchOptions& options, Hosts& hosts, SignalWatch& signals)
@@ -22,16 +22,16 @@ class RankWatch {
 
   /// Starts the ranks.
   void start();
-  /// Returns once none is left.
+  /// Returns once all ranks have ended.
   void watch();
-  /// What came of it.
+  /// Returns the outcome.
   LaunchOutcome outcome() const;
 
  private:
   enum class Phase {
     running,
-    settling,     ///< a rank failed, perhaps as an echo: the cause may still show itself
-    interrupted,  ///< the first Ctrl-C was passed on
+    settling,     ///< a rank failed, perhaps as an echo: the cause may still appear
+    interrupted,  ///< the first Ctrl-C was forwarded
     terminating,  ///< SIGTERM was sent
     killing,      ///< SIGKILL was sent
   };
@@ -59,8 +59,8 @@ class RankWatch {
   bool has_asked_ = false;  ///< LaunchOptions::ask_to_stop
   int interrupt_ = 0;
   bool at_once_ = false;                 ///< LaunchOutcome::at_once
-  std::string waits_;                    ///< what ranks waited in for those of a host that was lost
-  std::map<int, int64_t> interrupt_ns_;  ///< when each host passed on its first
+  std::string waits_;                    ///< text: operations in which ranks waited for ranks of a lost host
+  std::map<int, int64_t> interrupt_ns_;  ///< when each host forwarded its first signal
 };
 
 }  // namespace weft

@@ -55,7 +55,7 @@ void RanksThatFit::find() {
     };
     changed_.wait(lock, [&] { return ends_ || asked() != answers_.end(); });
     if (ends_) return;
-    auto& [ranks, answer] = *asked();  // stays where it is while others are added
+    auto& [ranks, answer] = *asked();  // stays in place while others are added
     lock.unlock();
     std::exception_ptr error;
     try {

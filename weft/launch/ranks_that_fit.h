@@ -1,5 +1,5 @@
-// RanksThatFit: the numbers of ranks that a run can be laid out on. Finding out may take minutes, so it is done in a thread of
-// its own, once for each number: whoever asks must go on answering the agents of other hosts (launch/agent/head.h).
+// RanksThatFit: finds out which numbers of ranks a run can be laid out on. A check may take minutes, so a thread runs it, once
+// per number, while the caller keeps answering the agents of other hosts (launch/agent/head.h).
 #pragma once
 
 #include <condition_variable>
@@ -12,22 +12,22 @@
 
 namespace weft {
 
-/// Asks `check` about each number once. Calls come from one thread.
+/// Calls `check` once per number. All calls come from one thread.
 class RanksThatFit {
  public:
-  /// `check` throws InputError where the run cannot be laid out on so many ranks; called from another thread.
+  /// `check` throws InputError if the run cannot be laid out on that many ranks; called from another thread.
   explicit RanksThatFit(std::function<void(int ranks)> check);
-  /// Waits for the number that is being looked at, and leaves out the others.
+  /// Waits for the check in progress and skips the others.
   ~RanksThatFit();
   RanksThatFit(const RanksThatFit&) = delete;
   RanksThatFit& operator=(const RanksThatFit&) = delete;
 
-  /// Whether so many fit; nothing while that is being found, which the first call begins. Throws what `check` threw where that
-  /// was no InputError.
+  /// Returns whether the run can use that many ranks; nullopt while the check, which the first call starts, is running.
+  /// Rethrows what `check` threw if that was not an InputError.
   std::optional<bool> ask(int ranks);
-  /// Whether a number is being looked at, for which the destructor would wait.
+  /// Returns true while a check is running, for which the destructor would wait.
   bool is_busy();
-  /// Throws what check(ranks) threw, of a number that ask() has answered.
+  /// Rethrows the error of check(ranks), for a number that ask() has answered.
   void check(int ranks);
 
  private:
@@ -40,7 +40,7 @@ class RanksThatFit {
   std::function<void(int)> check_;
   std::mutex mutex_;
   std::condition_variable changed_;
-  std::map<int, Answer> answers_;  ///< of all numbers that were asked for
+  std::map<int, Answer> answers_;  ///< for every number that was asked for
   bool ends_ = false;
   std::thread thread_;
 };

@@ -68,13 +68,13 @@ RestartDecision RestartRules::failed(int64_t steps_done, double alive_s) {
   last_ = steps_done;
   same_ = progress ? 1 : same_ + 1;
   in_vain_ = progress ? 1 : in_vain_ + 1;
-  if (progress) {  // whatever was gone may be back
+  if (progress) {  // a lost device may be back
     ranks_ = bound_;
     has_shrunk_ = false;
   }
   if (restarts_ == limits_.restarts) {
     return {.again = false,
-            .why = limits_.restarts == 0 ? "" : fmt::format("all {} are used up", counted(limits_.restarts, "restart"))};
+            .why = limits_.restarts == 0 ? "" : fmt::format("{} used up", counted(limits_.restarts, "restart"))};
   }
   if (same_ > 1) {
     if (const int smaller = fewer().value_or(0); smaller > 0) {
@@ -82,7 +82,7 @@ RestartDecision RestartRules::failed(int64_t steps_done, double alive_s) {
       has_shrunk_ = true;
       same_ = 0;
     } else if (same_ >= limits_.most_in_vain) {
-      return {.again = false, .why = fmt::format("it has failed {} times after step {} without any progress", in_vain_, last_)};
+      return {.again = false, .why = fmt::format("it failed {} times after step {} without progress", in_vain_, last_)};
     }
   }
   ++restarts_;

@@ -20,9 +20,7 @@
 namespace weft {
 namespace {
 
-std::string after_step(int64_t steps) {
-  return steps > 0 ? fmt::format("after step {}", steps) : "before its first step was done";
-}
+std::string after_step(int64_t steps) { return steps > 0 ? fmt::format("after step {}", steps) : "before its first step"; }
 
 /// A run, from its first start to its last end.
 class Run {
@@ -37,20 +35,20 @@ class Run {
         board_(restarts.keeps_state ? restarts.limits.most_ranks : 0),
         rules_(restarts.limits),
         grow_after_s_(restarts.grow_after_s) {
-    options_.num_ranks = 0;  // none has been started
+    options_.num_ranks = 0;  // not started yet
     const std::vector<int> descriptors = board_.descriptors();
     options_.inherited.insert(options_.inherited.end(), descriptors.begin(), descriptors.end());
     options_.environment.push_back(board_.environment());
     options_.board = &board_;
     options_.signals = &signals_;
-    options_.tell = restarts_.tell;
+    options_.report = restarts_.report;
   }
 
   LaunchOutcome run();
 
  private:
   int gather();
-  /// Ranks that may be started where there is room for so many; nothing: that is still being found.
+  /// Number of ranks that can be started within the capacity; nullopt: not known yet.
   std::optional<int> room_within(int capacity) {
     rules_.set_least(hosts_.least_capacity());
     return rules_.most_within(capacity);
@@ -61,7 +59,7 @@ class Run {
   LaunchOutcome save_snapshot(int signal, LaunchOutcome outcome);
   LaunchOutcome ended_before_restart(int signal, const LaunchOutcome& failed);
   std::optional<LaunchOutcome> prepare_restart(LaunchOutcome outcome, double alive_s);
-  /// After which step, as a line begins; nothing where nobody told of any.
+  /// The current step as the start of a line; empty if no steps were reported.
   std::string when() const {
     return restarts_.counts_steps || board_.steps_done() > 0 ? after_step(board_.steps_done()) + ": " : "";
   }
@@ -73,7 +71,7 @@ class Run {
   const RestartOptions& restarts_;
   std::unique_ptr<Hosts> alone_;
   Hosts& hosts_;
-  /// One for the whole run: a signal that comes between two launches must not end this process before its hosts are told.
+  /// One for the whole run: a signal between two launches must not end this process before its hosts are notified.
   std::unique_ptr<SignalWatch> own_signals_;
   SignalWatch& signals_;
   RunBoard board_;
@@ -81,7 +79,7 @@ class Run {
   double grow_after_s_;
 };
 
-/// Waits for hosts; the signal that came instead, or 0.
+/// Waits for hosts; returns a signal that came instead, or 0.
 int Run::gather() {
   const bool is_first = options_.num_ranks == 0;
   const auto enough = [&](int capacity) -> std::optional<bool> {
@@ -94,7 +92,7 @@ int Run::gather() {
   if (const int signal = hear_until([&] { return (most = room_within(hosts_.capacity())).has_value(); })) return signal;
   if (*most == 0) {
     if (restarts_.check) restarts_.check(hosts_.capacity());
-    throw InputError(fmt::format("the hosts bear {}, which are too few, or no number that the batch and the layout allow",
+    throw InputError(fmt::format("the hosts have room for {}: too few, or a number that batch and layout do not allow",
                                  counted(hosts_.capacity(), "rank")));
   }
   rules_.start_within(*most);
@@ -110,7 +108,7 @@ bool Run::asks_to_stop(const Stopwatch& running, bool& grows) {
   return grows;
 }
 
-/// The signal that came meanwhile, which ends the run, or 0. Hosts are heard.
+/// Keeps receiving from hosts until `is_over`. Returns a signal that came meanwhile and ends the run, or 0.
 int Run::hear_until(const std::function<bool()>& is_over) {
   constexpr int kLook_ms = 20;
   while (true) {
@@ -129,13 +127,13 @@ int Run::pause(double seconds) {
   return hear_until([&] { return waited.seconds() >= seconds; });
 }
 
-/// A signal may end the ranks, or come between two launches, while the newest state is in memory alone: ranks are started once
-/// more, to save it. The outcome is theirs, or `outcome` where there is nothing to save.
+/// If a signal ends the ranks, or comes between two launches, while the newest state is only in memory: starts ranks once more
+/// to save it. Returns their outcome, or `outcome` if there is nothing to save.
 LaunchOutcome Run::save_snapshot(int signal, LaunchOutcome outcome) {
   const int64_t step = board_.newest_copy();
   if (options_.stopped_status == 0 || step <= board_.saved_step()) return outcome;
-  restarts_.tell(fmt::format("{}: the state after step {} is in memory alone; starting {} to save it", signal_text(signal),
-                             step, counted(rules_.ranks(), "rank")));
+  restarts_.report(fmt::format("{}: the state after step {} is only in memory; starting {} to save it", signal_text(signal),
+                               step, counted(rules_.ranks(), "rank")));
   options_.num_ranks = rules_.ranks();
   options_.interrupted = signal;
   options_.ask_to_stop = {};
@@ -147,11 +145,11 @@ LaunchOutcome Run::save_snapshot(int signal, LaunchOutcome outcome) {
 
 LaunchOutcome Run::ended_before_restart(int signal, const LaunchOutcome& failed) {
   LaunchOutcome ended = interrupted_by(signal);
-  ended.error = fmt::format("{}; {} before it was started again", failed.error, ended.error);
+  ended.error = fmt::format("{}; {} before it was restarted", failed.error, ended.error);
   return save_snapshot(signal, std::move(ended));
 }
 
-/// After a failure: what the run ends with, or nothing, once its next start is due. `alive_s`: RestartRules::failed().
+/// Returns the outcome that ends the run, or nothing once the next start is due. `alive_s`: RestartRules::failed().
 std::optional<LaunchOutcome> Run::prepare_restart(LaunchOutcome outcome, double alive_s) {
   board_.set_failed_ns(monotonic_ns());
   if (const int signal = hear_until([&] { return rules_.can_decide(board_.steps_done(), alive_s); })) {
@@ -159,7 +157,7 @@ std::optional<LaunchOutcome> Run::prepare_restart(LaunchOutcome outcome, double 
   }
   const RestartDecision decision = rules_.failed(board_.steps_done(), alive_s);
   if (!decision.again) {
-    if (!decision.why.empty()) outcome.error += "; not started again: " + decision.why;
+    if (!decision.why.empty()) outcome.error += "; not restarted: " + decision.why;
     return outcome;
   }
   if (options_.status != nullptr) options_.status->set_restarting(rules_.restarts());
@@ -169,11 +167,11 @@ std::optional<LaunchOutcome> Run::prepare_restart(LaunchOutcome outcome, double 
   }
   if (*room > 0) rules_.start_within(*room);
   const int ranks = rules_.ranks();
-  restarts_.tell(
+  restarts_.report(
       fmt::format("{}{}; restart {} of {}{}{}{}", when(), outcome.error, rules_.restarts(), restarts_.limits.restarts,
                   ranks != options_.num_ranks || rules_.is_smaller() ? fmt::format(" on {}", counted(ranks, "rank")) : "",
                   decision.pause_s > 0.0 ? " in " + format_duration(decision.pause_s) : "",
-                  *room == 0 ? ", once the host or another in its place is there" : ""));
+                  *room == 0 ? ", once the host or a replacement has joined" : ""));
   if (const int signal = pause(decision.pause_s)) return ended_before_restart(signal, outcome);
   return std::nullopt;
 }
@@ -195,7 +193,7 @@ LaunchOutcome Run::run() {
       grow_after_s_ *= 2.0;
       if (options_.status != nullptr) options_.status->set_restarting(rules_.restarts());
       board_.set_failed_ns(monotonic_ns());
-      restarts_.tell(
+      restarts_.report(
           fmt::format("{}, saved: trying {} again", after_step(board_.steps_done()), counted(rules_.ranks(), "rank")));
       continue;
     }

@@ -1,4 +1,4 @@
-// Restarts: a launch that is started again when it fails, until the run is done or nothing helps.
+// Restarts: repeats a failed launch until the run is done or may not be restarted.
 #pragma once
 
 #include <functional>
@@ -9,24 +9,23 @@
 
 namespace weft {
 
-/// How a run is started again.
+/// How a run is restarted.
 struct RestartOptions {
   RestartLimits limits = {};
-  bool counts_steps = true;  ///< ranks are weft's and tell their steps; of others nothing is said of steps
+  bool counts_steps = true;  ///< ranks are weft's and report their steps; otherwise output does not mention steps
   bool keeps_state = false;  ///< ranks may leave copies of their state on the board (base/run_board.h)
-  /// Throws InputError that says why the run cannot be laid out on so many ranks, where RestartLimits::fits says that it
-  /// cannot.
+  /// Throws InputError with the reason why the run cannot be laid out on that many ranks, if RestartLimits::fits rejected them.
   std::function<void(int ranks)> check = {};
-  double grow_after_s = 600.0;  ///< on fewer ranks than there were: how long until all are tried again; twice as long each time
-  std::function<void(const std::string&)> tell = {};  ///< a line on each failure and what is done about it
+  double grow_after_s = 600.0;  ///< on fewer ranks: how long until all are tried again; doubles each time
+  std::function<void(const std::string&)> report = {};  ///< receives a line on each failure and the response to it
 };
 
-/// Of a launch over several hosts (LaunchOptions::hosts), limits that are 0 are what the hosts bear that are there at each
-/// start: all their ranks, and those of the fewest hosts that there may be. Each start waits for hosts that are missing only
-/// where those that are there do not bear the fewest ranks; a host that comes later counts like ranks that may be tried again.
+/// Calls launch_once() as often as needed, with the command and ranks of `options`; `num_ranks` follows the limits. Signals to
+/// this process end the run, as they end a launch. Returns the last outcome.
 ///
-/// Runs launch_once() as often as it takes, its command and ranks being those of `options`; `num_ranks` is what the limits say.
-/// Signals to this process end the run, as they end a launch. The outcome is that of the last one.
+/// With several hosts (LaunchOptions::hosts), limits of 0 follow the hosts present at each start: the maximum is all their
+/// ranks, the minimum those of the fewest hosts allowed. A start waits for missing hosts only if the present ones have room for
+/// fewer ranks than the minimum. A host that joins later is treated like ranks that may be tried again.
 LaunchOutcome launch_again(LaunchOptions options, const RestartOptions& restarts);
 
 }  // namespace weft

@@ -29,9 +29,9 @@ void RunStatus::set_led() {
   view_.is_led = true;
 }
 
-void RunStatus::set_foreign() {
+void RunStatus::set_custom_program() {
   const std::lock_guard lock(mutex_);
-  view_.is_foreign = true;
+  view_.is_custom_program = true;
 }
 
 void RunStatus::set_steps(int64_t steps_done) {

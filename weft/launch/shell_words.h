@@ -1,4 +1,4 @@
-// Text as a word of a shell script.
+// Quoting text for a shell script.
 #pragma once
 
 #include <string>
@@ -7,10 +7,10 @@
 
 namespace weft {
 
-/// `word` so that a POSIX shell reads it as that one word, whatever is in it; as it is where that is plain.
+/// Quotes `word` so that a POSIX shell reads it as one word; plain words stay as they are.
 std::string shell_word(std::string_view word);
 
-/// The words, each quoted where it must be, with blanks between.
+/// Quotes the words as needed and joins them with blanks.
 std::string shell_words(const std::vector<std::string>& words);
 
 }  // namespace weft

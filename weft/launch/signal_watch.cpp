@@ -14,12 +14,12 @@ SignalWatch::SignalWatch() {
   sigset_t watched;
   sigemptyset(&watched);
   for (const int signal : {SIGINT, SIGTERM, SIGUSR1}) sigaddset(&watched, signal);
-  // A blocked signal comes in even where it is ignored; under nohup a terminal that goes must end nothing.
+  // A blocked signal is received even if ignored; but under nohup, a closed terminal must end nothing.
   struct sigaction hang_up {};
   sigaction(SIGHUP, nullptr, &hang_up);
   if (hang_up.sa_handler != SIG_IGN) sigaddset(&watched, SIGHUP);
   pthread_sigmask(SIG_BLOCK, &watched, &old_mask_);
-  // A parent that ignores SIGCHLD hands that on to us, and ranks would be reaped behind our back.
+  // An ignored SIGCHLD is inherited from the parent, and the kernel would then reap the ranks itself.
   struct sigaction standard {};
   standard.sa_handler = SIG_DFL;
   sigaction(SIGCHLD, &standard, &old_child_action_);

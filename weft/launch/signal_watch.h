@@ -1,4 +1,4 @@
-// SignalWatch: the signals that a launcher acts on, received one after another where it waits anyway.
+// SignalWatch: receives the signals that a launcher acts on, one by one, in its event loop.
 #pragma once
 
 #include <signal.h>
@@ -10,11 +10,11 @@
 
 namespace weft {
 
-/// Receives SIGINT, SIGTERM, SIGUSR1 and SIGHUP (unless it is ignored) through a descriptor while it lives, and has children
-/// wait to be reaped; then puts everything back. No handler, so no global state.
+/// While it lives, receives SIGINT, SIGTERM, SIGUSR1 and SIGHUP (unless ignored) through a descriptor and keeps ended children
+/// reapable; the destructor restores the earlier settings. Installs no signal handler, so there is no global state.
 class SignalWatch {
  public:
-  /// Throws Error where the system refuses.
+  /// Throws Error if the system refuses.
   SignalWatch();
   ~SignalWatch();
   SignalWatch(const SignalWatch&) = delete;
@@ -23,7 +23,7 @@ class SignalWatch {
   int fd() const { return fd_.get(); }
   const sigset_t& old_mask() const { return old_mask_; }
 
-  /// The signals that have come in.
+  /// Returns the signals that have arrived.
   std::vector<int> receive();
 
  private:
@@ -32,13 +32,13 @@ class SignalWatch {
   FileDescriptor fd_;
 };
 
-/// Some parents (timeout, a terminal's shell) send a signal twice: a second one so soon is no second Ctrl-C.
+/// Some parents (timeout, a terminal's shell) send a signal twice: a repeat within this time is not a second Ctrl-C.
 inline constexpr int64_t kSamePress_ns = 200'000'000;
 
-/// What is told at the first Ctrl-C where it saves.
+/// Printed at the first Ctrl-C if the run saves.
 inline constexpr const char* kSavingText = "Ctrl-C: saving, then ending; a second one ends it at once";
 
-/// What people call a signal that is watched for: "Ctrl-C", "SIGTERM".
+/// Common name of a watched signal: "Ctrl-C", "SIGTERM".
 const char* signal_text(int signal);
 
 }  // namespace weft

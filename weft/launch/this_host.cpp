@@ -26,7 +26,7 @@ class ThisHost : public Hosts {
                   .store = socket ? "127.0.0.1:" + std::to_string(port_of(socket)) : ""});
     StartedRanks started;
     started.hosts.push_back(std::move(ranks));
-    // After the last fork: it starts threads.
+    // After the last fork, because it starts threads.
     if (socket) started.server = options.serve(std::move(socket));
     return started;
   }

@@ -18,7 +18,7 @@ std::string_view unsaved_text(const RunBoard& board, std::array<char, 160>& buff
   } else if (saved > 0) {
     end = fmt::format_to_n(rest, room, "; not saved since step {}", saved);
   } else if (saved == 0) {
-    end = fmt::format_to_n(rest, room, "; nothing of it is saved (save.folder and save.every keep checkpoints)");
+    end = fmt::format_to_n(rest, room, "; nothing is saved (save.folder and save.every keep checkpoints)");
   } else {
     return {buffer.data(), head};
   }

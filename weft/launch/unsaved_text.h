@@ -1,4 +1,4 @@
-// What of a run that ends now is on no disk, in words.
+// Text that describes the unsaved part of a run that ends now.
 #pragma once
 
 #include <array>
@@ -8,8 +8,8 @@
 
 namespace weft {
 
-/// Of a run whose rank 0 tells the board its steps: " after step 120; not saved since step 100"; nothing where none is done. In
-/// `buffer`, and nothing is allocated, as signal handlers call it.
+/// Returns, for a run whose rank 0 reports steps to the board, " after step 120; not saved since step 100"; empty if no step is
+/// done. Writes to `buffer` and allocates nothing, because signal handlers call it.
 std::string_view unsaved_text(const RunBoard& board, std::array<char, 160>& buffer);
 
 }  // namespace weft

@@ -33,8 +33,8 @@ class EmbeddingBlock : public Block {
     const Documents documents(inputs, context, "model gpt");
     documents.check_beside(ids);
     const at::Tensor positions =
-        documents.side_by_side() ? documents.places() : shard_positions(sequence_ranges(context, ids.size(1)), ids.device());
-    return documents.handed_on(
+        documents.is_packed() ? documents.places() : shard_positions(sequence_ranges(context, ids.size(1)), ids.device());
+    return documents.outputs_with_places(
         dropout(tokens_(ids, context).add(positions_(positions, context)), dropout_, context, "embedding.dropout"));
   }
 
@@ -57,7 +57,7 @@ class EmbeddingBlock : public Block {
 
 class LayerBlock : public Block, public HasKind {
  public:
-  /// The projections back into the residual stream start smaller by sqrt(2 x layers), so that its variance does not grow with
+  /// Projections back into the residual stream start smaller by sqrt(2 x layers), so that its variance does not grow with
   /// depth.
   LayerBlock(const GptOptions& o, std::string name)
       : name_(std::move(name)),
@@ -79,7 +79,7 @@ class LayerBlock : public Block, public HasKind {
   Tensors forward(const Tensors& inputs, const Context& context) override {
     at::Tensor x = inputs.front();
     const Documents documents(inputs, context, name_);
-    // What attention adds to the stream that has passed it; backward may compute it again.
+    // The branch output that is added to the stream; backward may recompute it.
     const auto attend = [this, context, runs = documents.runs()](const at::Tensor& qkv) {
       return out_(attention(qkv, qkv.size(2) / (3 * head_width_), context, name_, runs), context);
     };
@@ -94,8 +94,8 @@ class LayerBlock : public Block, public HasKind {
     }
     attended = dropout(attended, dropout_, context, name_ + ".attn.dropout");
     const Branch up = normed_linear(x, attended, norm2_.parameters(), {up_.parameters()}, context);
-    const at::Tensor mlp = down_(LayerInput::used_up(up.outputs, kGelu), context);
-    return documents.handed_on(up.stream.add(dropout(mlp, dropout_, context, name_ + ".mlp.dropout")));
+    const at::Tensor mlp = down_(LayerInput::overwritable(up.outputs, kGelu), context);
+    return documents.outputs_with_places(up.stream.add(dropout(mlp, dropout_, context, name_ + ".mlp.dropout")));
   }
 
   std::vector<ParamSpec> parameters() override {
@@ -115,7 +115,7 @@ class LayerBlock : public Block, public HasKind {
   bool always_uses_all() const override { return true; }
 
  private:
-  /// Queries, keys and values.
+  /// Projects to queries, keys and values.
   Branch project(const at::Tensor& x, const Context& context) {
     return normed_linear(x, {}, norm1_.parameters(), {qkv_.parameters()}, context);
   }
@@ -158,8 +158,8 @@ class HeadBlock : public Block {
   std::shared_ptr<EmbeddingBlock> tied_;
 };
 
-/// Attention by heads, the MLP by its inner width, both with one sum at the end (Shoeybi et al. 2019); tokens by parts of the
-/// vocabulary.
+/// Attention splits by heads, the MLP by its inner width, each with one sum at the end (Shoeybi et al. 2019); the embedding and
+/// head split by parts of the vocabulary.
 SplitTable gpt_splits(const GptOptions& o) {
   SplitTable table = {
       {.layer = "wte", .kind = SplitKind::vocabulary},

@@ -40,7 +40,7 @@ class LlamaEmbedding : public Block {
     }
     const Documents documents(inputs, context, "model llama");
     documents.check_beside(ids);
-    return documents.handed_on(tokens_(ids, context));
+    return documents.outputs_with_places(tokens_(ids, context));
   }
 
   Parameter& token_weights() { return tokens_.weight; }
@@ -59,7 +59,7 @@ class LlamaEmbedding : public Block {
   Embedding tokens_;
 };
 
-/// How many heads there are here follows from what the projections give: they may be some of the layer's.
+/// The number of heads on this rank follows from the projections' output: it may be part of the layer's heads.
 class LlamaLayer : public Block, public HasKind {
  public:
   LlamaLayer(const LlamaOptions& o, std::string name)
@@ -79,7 +79,7 @@ class LlamaLayer : public Block, public HasKind {
   Tensors forward(const Tensors& inputs, const Context& context) override {
     at::Tensor x = inputs.front();
     const Documents documents(inputs, context, name_);
-    // What attention adds to the stream that has passed it; backward may compute it again.
+    // The branch output that is added to the stream; backward may recompute it.
     const auto attend = [this, context, documents](const Tensors& qkv) {
       return out_(attention_of(qkv, context, documents), context);
     };
@@ -93,7 +93,7 @@ class LlamaLayer : public Block, public HasKind {
       attended = attend(projected.outputs);
     }
     const Branch wide = normed_linear(x, attended, norm2_.parameters(), {gate_.parameters(), up_.parameters()}, context);
-    return documents.handed_on(wide.stream.add(down_(LayerInput::used_up(wide.outputs, kSwiglu), context)));
+    return documents.outputs_with_places(wide.stream.add(down_(LayerInput::overwritable(wide.outputs, kSwiglu), context)));
   }
 
   std::vector<ParamSpec> parameters() override {
@@ -116,17 +116,17 @@ class LlamaLayer : public Block, public HasKind {
   bool always_uses_all() const override { return true; }
 
  private:
-  /// Queries, keys and values.
+  /// Projects to queries, keys and values.
   Branch project(const at::Tensor& x, const Context& context) {
     return normed_linear(x, {}, norm1_.parameters(), {q_.parameters(), k_.parameters(), v_.parameters()}, context);
   }
 
-  /// Of [batch, tokens, heads x head width] each, [batch, tokens, what the heads here give].
+  /// Takes [batch, tokens, heads x head width] each; returns [batch, tokens, width of the heads here].
   at::Tensor attention_of(const Tensors& qkv, const Context& context, const Documents& documents) {
     const at::Tensor q = heads_of(qkv[0]), k = heads_of(qkv[1]), v = heads_of(qkv[2]);
     const at::Tensor positions = shard_positions(sequence_ranges(context, q.size(2)), q.device());
     Rotation rotation = rotation_at(positions, head_width_, theta_, q.scalar_type());
-    if (documents.side_by_side()) rotation = rotation_of_samples(rotation, documents.places());
+    if (documents.is_packed()) rotation = rotation_of_samples(rotation, documents.places());
     return attention(rotate(q, rotation), rotate(k, rotation), v, context, name_, documents.runs());
   }
 
@@ -173,7 +173,7 @@ class LlamaHead : public Block {
   std::shared_ptr<LlamaEmbedding> tied_;
 };
 
-/// Heads of queries with the key-value heads that they share; the MLP by its inner width (Shoeybi et al. 2019).
+/// Query heads split with the key-value heads that they share; the MLP by its inner width (Shoeybi et al. 2019).
 SplitTable llama_splits(const LlamaOptions& o) {
   const int64_t head = o.width / o.heads;
   const auto by_heads = [head](const char* layer, SplitKind kind, const char* heads) {
@@ -193,7 +193,7 @@ SplitTable llama_splits(const LlamaOptions& o) {
   return table;
 }
 
-/// The options with what 0 stands for, after a look at them.
+/// Validates the options and resolves those that are 0.
 LlamaOptions checked(LlamaOptions o) {
   if (o.layers < 1 || o.heads < 1 || o.kv_heads < 0 || o.width < 1 || o.ffn < 0 || o.context < 1 || o.vocabulary < 1) {
     throw InputError(
@@ -201,13 +201,13 @@ LlamaOptions checked(LlamaOptions o) {
   }
   if (!(o.rope_theta > 0.0) || !(o.norm_eps >= 0.0)) {
     throw InputError(
-        fmt::format("model llama: rope_theta = {} must be above 0, and norm_eps = {} not below", o.rope_theta, o.norm_eps));
+        fmt::format("model llama: rope_theta = {} must be above 0, and norm_eps = {} at least 0", o.rope_theta, o.norm_eps));
   }
   if (o.kv_heads == 0) o.kv_heads = o.heads;
   if (o.ffn == 0) o.ffn = llama_ffn(o.width);
   if (o.width % (2 * o.heads) != 0) {
     throw InputError(
-        fmt::format("model llama: width {} over {} heads makes no heads of even width, which rotary positions need; "
+        fmt::format("model llama: width {} over {} heads does not give heads an even width, which rotary positions need; "
                     "the width must be a multiple of {}",
                     o.width, o.heads, 2 * o.heads));
   }
@@ -218,7 +218,7 @@ LlamaOptions checked(LlamaOptions o) {
   return o;
 }
 
-/// Of checked options.
+/// Takes validated options.
 std::vector<ModelOption> named_options(const LlamaOptions& o) {
   return {model_option("name", "llama"),
           model_option("layers", o.layers),

@@ -7,29 +7,29 @@
 
 namespace weft {
 
-/// The size of a Llama, and its few other choices.
+/// Size and other options of a Llama.
 struct LlamaOptions {
   int64_t layers = 6;            ///< transformer layers, each a block
-  int64_t heads = 6;             ///< query heads of a layer; must divide the width, into even heads
-  int64_t kv_heads = 0;          ///< key and value heads; must divide heads; 0: as many as heads
-  int64_t width = 384;           ///< elements of a token's activation
+  int64_t heads = 6;             ///< query heads of a layer; must divide the width; each head's width must be even
+  int64_t kv_heads = 0;          ///< key and value heads; must divide heads; 0: same as heads
+  int64_t width = 384;           ///< elements per token of an activation
   int64_t ffn = 0;               ///< hidden elements of the feed-forward layers; 0: llama_ffn(width)
-  int64_t context = 256;         ///< most tokens of a sample
-  int64_t vocabulary = 256;      ///< different token ids
+  int64_t context = 256;         ///< maximum tokens per sample
+  int64_t vocabulary = 256;      ///< number of token ids
   double rope_theta = 10000.0;   ///< base of the rotary angles
   double norm_eps = 1e-5;        ///< added to the mean squares
   bool tied_embeddings = false;  ///< logits are products with the token embeddings (Press & Wolf 2017)
 };
 
-/// 8/3 width, rounded up to a multiple of 256: as the paper's code chooses.
+/// Returns 8/3 width, rounded up to a multiple of 256, as in the paper's code.
 int64_t llama_ffn(int64_t width);
 
 /// A Llama with cross_entropy() as its loss: input ids [batch, tokens] int64, output logits [batch, tokens, vocabulary]; tokens
-/// <= context. A second input tells of documents side by side in a sample (nn/sequence/documents.h): positions are counted and
-/// attention is kept within each. Parameters: model.embed_tokens, model.layers.0.input_layernorm, .self_attn.{q,k,v,o}_proj,
-/// .post_attention_layernorm, .mlp.{gate,up,down}_proj, ..., model.norm, lm_head (not where it is tied). Matrices are [out, in]
-/// and drawn from N(0, 0.02^2), norms are ones. Throws InputError when heads or kv_heads do not divide what they must, a head's
-/// width is odd, or a size is below 1.
+/// <= context. A second input marks packed documents (nn/sequence/documents.h): positions and attention are confined to each
+/// document. Parameters: model.embed_tokens, model.layers.0.input_layernorm, .self_attn.{q,k,v,o}_proj,
+/// .post_attention_layernorm, .mlp.{gate,up,down}_proj, ..., model.norm, lm_head (absent when tied). Matrices are [out, in]
+/// and drawn from N(0, 0.02^2), norms are ones. Throws InputError when heads or kv_heads do not divide evenly, a head's width
+/// is odd, or a size is below 1.
 Model llama(const LlamaOptions& options);
 
 }  // namespace weft

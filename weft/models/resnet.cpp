@@ -20,7 +20,7 @@ namespace weft {
 
 namespace {
 
-/// A depth's blocks in each stage, and how they are made.
+/// Blocks per stage, and their form, for a depth.
 struct Depth {
   int64_t depth;
   bool small;
@@ -46,7 +46,7 @@ const Depth& depth_of(int64_t depth) {
       "model resnet: depth {}; it must be one of 8, 20, 32, 44, 56, 110 (small images), 18, 34, 50, 101, 152", depth));
 }
 
-/// What normalises `channels` channels.
+/// The norm of `channels` channels.
 class Norm {
  public:
   Norm(ResnetNorm kind, int64_t channels) {
@@ -63,7 +63,7 @@ class Norm {
     return std::get<GroupNorm>(norm_)(x);
   }
 
-  /// relu(normalised x + shortcut), the latter where it is defined.
+  /// relu(normalised x + shortcut), if `shortcut` is defined.
   at::Tensor relu(const at::Tensor& x, const Context& context, const at::Tensor& shortcut) {
     if (auto* batch = std::get_if<BatchNorm2d>(&norm_)) return batch->relu(x, context, shortcut);
     const at::Tensor y = std::get<GroupNorm>(norm_)(x);
@@ -84,7 +84,7 @@ class Norm {
   std::variant<std::monostate, BatchNorm2d, GroupNorm> norm_;
 };
 
-/// A convolution and what normalises it.
+/// A convolution and its norm.
 struct NormedConv {
   NormedConv(int64_t in, int64_t out, int64_t kernel, int64_t stride, ResnetNorm kind)
       : conv(in, out, kernel, /*with_bias=*/false, stride), norm(kind, out) {
@@ -196,13 +196,13 @@ class Residual : public Block, public HasKind {
   std::optional<NormedConv> downsample_;
 };
 
-/// Means over all pixels, then a linear layer.
+/// Mean over all pixels, then a linear layer.
 class Head : public Block {
  public:
   Head(int64_t in, int64_t classes) : linear_(in, classes) {}
 
   Tensors forward(const Tensors& inputs, const Context& context) override {
-    return {linear_(at::mean(channels_last(inputs.front()), {2, 3}), context)};  // a stage before hands on plain tensors
+    return {linear_(at::mean(channels_last(inputs.front()), {2, 3}), context)};  // an earlier stage may pass plain tensors
   }
 
   std::vector<ParamSpec> parameters() override {
@@ -219,7 +219,7 @@ class Head : public Block {
   Linear linear_;
 };
 
-/// Norms are over whole activations, so channels are put side by side after every convolution.
+/// Norms need whole activations, so channels are gathered after every convolution.
 SplitTable resnet_splits() {
   const auto channels = [](const char* layer) {
     return SplitRule{.layer = layer, .kind = SplitKind::columns, .unit_name = "channels", .joined = true};

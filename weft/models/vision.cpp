@@ -17,7 +17,7 @@ namespace {
 
 class StageBlock : public Block {
  public:
-  /// The norm that follows would cancel a bias of the convolution.
+  /// The following norm would cancel a bias of the convolution.
   StageBlock(int64_t in, int64_t out) : conv_(in, out, 3, /*with_bias=*/false), norm_(out) {}
 
   Tensors forward(const Tensors& inputs, const Context& context) override {
@@ -74,8 +74,8 @@ void add(Model& model, const std::string& name, std::shared_ptr<Block> block) {
   model.blocks.push_back({name, name, std::move(block)});
 }
 
-/// The norms' statistics are of whole activations, so the convolutions' channels are put side by side; the two linear layers
-/// are a pair with one sum at the end.
+/// The norms' statistics need whole activations, so the convolutions' channels are gathered; the two linear layers are a pair
+/// with one sum at the end.
 SplitTable cnn_splits() {
   return {
       {.layer = "*.conv", .kind = SplitKind::columns, .unit_name = "channels", .joined = true},
@@ -84,7 +84,7 @@ SplitTable cnn_splits() {
   };
 }
 
-/// Pairs of layers, each with one sum at the end; a head that is left over gives whole logits.
+/// Pairs of layers, each with one sum at the end; a head without a partner returns whole logits.
 SplitTable mlp_splits(int64_t layers) {
   SplitTable table;
   for (int64_t layer = 0; layer < layers; ++layer) {

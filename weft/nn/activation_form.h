@@ -1,5 +1,4 @@
-// ActivationForm: what of an activation each rank of tp has where it goes from one layer to the next; and what tells it before
-// anything runs.
+// ActivationForm: how an activation passed between layers is divided over the ranks of tp; known before anything runs.
 #pragma once
 
 #include <cstdint>
@@ -8,27 +7,27 @@
 
 namespace weft {
 
-/// Whole on every rank, or a part on each.
+/// Form of an activation: whole on every rank, or divided into parts.
 struct ActivationForm {
-  /// Along which dim it is divided.
+  /// Dim along which the activation is divided.
   enum class Kind : uint8_t {
-    whole,     ///< none
-    rows,      ///< the last one: [..., part]
-    channels,  ///< dim 1: [n, part, h, w]
+    whole,     ///< not divided
+    rows,      ///< along the last dim: [..., part]
+    channels,  ///< along dim 1: [n, part, h, w]
   };
   Kind kind = Kind::whole;             ///< how it is divided
-  std::string layer = {};              ///< that put the parts out: "0"
-  std::vector<int64_t> segments = {};  ///< as Split::segments of that layer
+  std::string layer = {};              ///< name of the layer that divided it: "0"
+  std::vector<int64_t> segments = {};  ///< Split::segments of that layer
 
-  bool is_whole() const { return kind == Kind::whole; }  ///< alike on all ranks
+  bool is_whole() const { return kind == Kind::whole; }  ///< every rank has the same, whole activation
 };
 
-/// A second base of blocks that can tell before a run whether their layers work with the splits that their parameters have.
+/// Optional base of blocks that can check before a run whether their layers support their parameters' splits.
 class ChecksSplits {
  public:
   virtual ~ChecksSplits() = default;
-  /// What the block hands on when it is given this. Throws InputError for splits that its layers cannot have, and where a
-  /// layer would be given parts that it cannot work on.
+  /// Returns the form of the block's output for an input of this form. Throws InputError if a layer does not support its split,
+  /// or needs the whole activation but receives a part.
   virtual ActivationForm check_splits(const ActivationForm& input) = 0;
 };
 

@@ -1,4 +1,4 @@
-// BlockLayout: how the ranks that meet inside a block share its work. Free of LibTorch.
+// BlockLayout: how the ranks of a block's groups share its work. Free of LibTorch.
 #pragma once
 
 #include <cstdint>
@@ -9,23 +9,23 @@ namespace weft {
 
 /// How ranks attend over a sequence that they share (nn/attention/over_ranks.h).
 enum class ContextMethod : uint8_t {
-  automatic,   ///< as sends fewer bytes
-  ring,        ///< keys and values go round
-  all_to_all,  ///< each rank takes all tokens of a part of the heads
+  automatic,   ///< whichever sends fewer bytes
+  ring,        ///< keys and values circulate
+  all_to_all,  ///< each rank takes all tokens of some heads
 };
-/// The words for them, as recipes have them.
+/// Names of the methods in recipes.
 inline constexpr EnumNames<ContextMethod, 3> kContextMethods("auto", "ring", "all_to_all");
 
-/// What holds for all blocks of a model and all steps of a program.
+/// Settings that hold for every block of a model and every step of a program.
 struct BlockLayout {
-  bool recompute_parts = false;    ///< blocks that can, keep less for backward and compute it again (nn/functional/recompute.h)
-  int batch_pieces = 1;            ///< equal parts of a micro-batch that sums over samples are made of (nn/ordered_sums.h)
-  bool sequence_parallel = false;  ///< between split layers each rank of tp has its part of the tokens (dim 1) alone
-  /// Chunks of its rows in which the sum of a split layer's products travels over tp while the next chunk is multiplied.
+  bool recompute_parts = false;    ///< blocks that can keep less and recompute the rest do so (nn/functional/recompute.h)
+  int batch_pieces = 1;            ///< sums over samples treat a micro-batch as this many equal parts (nn/ordered_sums.h)
+  bool sequence_parallel = false;  ///< between split layers each rank of tp has only its part of the tokens (dim 1)
+  /// Number of row chunks of a split layer's product: one chunk is summed over tp while the next is multiplied.
   int tp_chunks = 1;
-  ContextMethod attention_over = ContextMethod::automatic;  ///< with cp
+  ContextMethod attention_over = ContextMethod::automatic;  ///< with cp: how to attend
 
-  auto operator<=>(const BlockLayout&) const = default;  ///< member by member
+  auto operator<=>(const BlockLayout&) const = default;  ///< compares member by member
 };
 
 }  // namespace weft

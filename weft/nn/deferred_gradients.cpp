@@ -9,24 +9,24 @@ namespace weft {
 
 namespace {
 
-/// While it lives, gradients of the parameters arrive beside those that are there already.
-class Aside {
+/// While alive, new gradients of the parameters are kept apart from existing ones.
+class SeparateGradients {
  public:
-  Aside(const std::vector<Parameter*>& parameters, DeferredGradients& deferred) : parameters_(parameters) {
+  SeparateGradients(const std::vector<Parameter*>& parameters, DeferredGradients& deferred) : parameters_(parameters) {
     for (Parameter* parameter : parameters_) {
       there_.push_back(parameter->value.grad());
       parameter->value.mutable_grad().reset();
       parameter->deferred = &deferred;
     }
   }
-  ~Aside() {
+  ~SeparateGradients() {
     for (size_t i = 0; i < parameters_.size(); ++i) {
       parameters_[i]->value.mutable_grad() = there_[i];
       parameters_[i]->deferred = nullptr;
     }
   }
-  Aside(const Aside&) = delete;
-  Aside& operator=(const Aside&) = delete;
+  SeparateGradients(const SeparateGradients&) = delete;
+  SeparateGradients& operator=(const SeparateGradients&) = delete;
 
  private:
   const std::vector<Parameter*>& parameters_;
@@ -57,7 +57,7 @@ void DeferredGradients::run() {
 DeferredGradients run_backward_input(const std::vector<Parameter*>& parameters, const GraphEnds& ends,
                                      const Tensors& gradients) {
   DeferredGradients deferred;
-  const Aside aside(parameters, deferred);
+  const SeparateGradients aside(parameters, deferred);
   run_backward(ends, gradients);
   for (Parameter* parameter : parameters) {
     const at::Tensor gradient = parameter->value.grad();

@@ -1,8 +1,8 @@
-// A block's backward in two parts: the gradients of its inputs first, those of its weights later (Qi et al. 2024,
-// arXiv:2401.10241). What the first part leaves is kept as work still to do.
+// Backward of a block in two parts: first the gradients of its inputs, later those of its weights (Qi et al. 2024,
+// arXiv:2401.10241). The first part defers the work of the second.
 //
-// Layers that can (nn/layers/linear.h, Conv2d) put off the computing itself and keep its operands; the gradients of all other
-// parameters are computed with the first part and only added with the second. So the first part changes no gradient, and both
+// Layers that support this (nn/layers/linear.h, Conv2d) defer their weight gradient and keep its operands. Gradients of all
+// other parameters are computed in the first part and added in the second. So the first part changes no gradient, and both
 // parts together give the same bits as a whole backward.
 #pragma once
 
@@ -14,26 +14,26 @@
 
 namespace weft {
 
-/// Weight gradients put off, in the order in which a whole backward would add them.
+/// Deferred weight gradients, in the order in which a whole backward would add them.
 class DeferredGradients {
  public:
-  /// Puts off `work`, which adds one gradient to its place (add_gradient()).
+  /// Defers `work`, which adds one gradient with add_gradient().
   void add(std::function<void()> work) { work_.push_back(std::move(work)); }
-  /// Does all that was put off, once.
+  /// Runs all deferred work, once.
   void run();
-  /// Whether nothing is put off.
+  /// Returns whether nothing is deferred.
   bool empty() const { return work_.empty(); }
 
  private:
   std::vector<std::function<void()>> work_;
 };
 
-/// Adds to parameter.gradient, or overwrites it while value.grad() is undefined (and defines that). The gradient may be of a
-/// wider type than `addend`.
+/// Adds `addend` to parameter.gradient. If value.grad() is undefined, overwrites the gradient instead and defines value.grad().
+/// The gradient may have a wider type than `addend`.
 void add_gradient(Parameter& parameter, const at::Tensor& addend);
 
-/// Runs the graph from `gradients` of its outputs on, as run_backward() does, but leaves the gradients of these parameters
-/// (all that the graph has) as they are.
+/// Like run_backward(), but leaves the gradients of `parameters`, which must be all parameters of the graph, unchanged. Returns
+/// the deferred work.
 DeferredGradients run_backward_input(const std::vector<Parameter*>& parameters, const GraphEnds& ends,
                                      const Tensors& gradients);
 

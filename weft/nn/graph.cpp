@@ -51,7 +51,7 @@ void refuse_second_order(std::string_view what) {
   throw InputError(fmt::format("{}: differentiable once only; run backward without create_graph", what));
 }
 
-bool runs_once() { return !torch::autograd::get_current_graph_task_keep_graph(); }
+bool frees_graph() { return !torch::autograd::get_current_graph_task_keep_graph(); }
 
 uint32_t version_of(const at::Tensor& tensor) {
   return tensor.is_inference() ? 0 : tensor.unsafeGetTensorImpl()->version_counter().current_version();
@@ -66,8 +66,8 @@ GraphEnds::GraphEnds(const Tensors& outputs) {
 
 void run_backward(const GraphEnds& ends, const Tensors& gradients) {
   if (gradients.size() != ends.ends_.size()) {
-    throw InputError(fmt::format("backward: {} gradients for {} outputs; an undefined one stands for none", gradients.size(),
-                                 ends.ends_.size()));
+    throw InputError(
+        fmt::format("backward: {} gradients for {} outputs; undefined ones are allowed", gradients.size(), ends.ends_.size()));
   }
   torch::autograd::edge_list roots;
   Tensors seeds;

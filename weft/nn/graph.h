@@ -1,4 +1,4 @@
-// A block's piece of the autograd graph: cut off from the block before, and run backward by itself.
+// A block's section of the autograd graph: detached from the previous block, and run backward separately.
 #pragma once
 
 #include <cstdint>
@@ -9,49 +9,48 @@
 
 namespace weft {
 
-/// The values of `tensors` as new leaves that gradients arrive in; token ids take none.
+/// Returns the values of `tensors` as new leaves. Floating-point leaves receive gradients; token ids do not.
 Tensors detach(const Tensors& tensors);
-/// The values of a block's outputs as new leaves, for the next block. Gradients arrive only where there is a graph behind:
-/// nothing that the others came from is trained.
+/// Returns the values of a block's outputs as new leaves, for the next block. Only outputs with a graph receive gradients: no
+/// trained parameter affects the others.
 Tensors detach_outputs(const Tensors& outputs);
 
-/// A block's outputs as it hands them on: a view that leaves out places between its elements (a token of each sequence, one of
-/// two halves) is copied, so that what stands for it elsewhere, on another stage or offloaded, takes no more memory than it and
-/// lies as it does.
+/// Returns a block's outputs as they are passed on. A view with gaps between its elements (one token of each sequence, one of
+/// two halves) is copied, so that its copy on another stage or in offload memory has the same size and layout.
 Tensors without_gaps(Tensors outputs);
 
-/// The tensors in the types that losses are computed in: bfloat16 and float16 become float32; all else is as it was.
+/// Converts bfloat16 and float16 tensors to float32, the type losses are computed in; others are unchanged.
 Tensors widen(const Tensors& tensors);
 
-/// For a backward by kernels that autograd does not see: throws InputError, naming `what`, where it is run with create_graph.
+/// Throws InputError, naming `what`, if backward runs with create_graph; for backwards whose kernels autograd cannot see.
 void refuse_second_order(std::string_view what);
 
-/// In a backward: whether it lets its graph go, so that nothing which that keeps is read again.
-bool runs_once();
+/// Called in a backward: returns whether the graph is being freed, so that nothing it keeps will be read again.
+bool frees_graph();
 
-/// How often a tensor was changed in place; 0 for one made in inference mode, which does not count. A change is seen by it
-/// without a comparison of values.
+/// Number of in-place changes of a tensor, used to detect a change without comparing values. 0 for a tensor made in inference
+/// mode, which does not count them.
 uint32_t version_of(const at::Tensor& tensor);
 
-/// Where a graph ends: all that a backward needs of the outputs. Whoever keeps it may let their values go.
+/// Where a graph ends: all that backward needs of a block's outputs, whose values may be freed before it runs.
 class GraphEnds {
  public:
   GraphEnds() = default;
-  GraphEnds(const Tensors& outputs);  ///< implicit: outputs stand for their ends
+  GraphEnds(const Tensors& outputs);  ///< implicit, from the outputs themselves
 
  private:
   friend void run_backward(const GraphEnds& ends, const Tensors& gradients);
   struct End {
     std::shared_ptr<torch::autograd::Node> node;  ///< null: no graph
-    uint32_t output = 0;                          ///< of the node
+    uint32_t output = 0;                          ///< index among the node's outputs
   };
   std::vector<End> ends_;
 };
 
-/// Runs the graph from `gradients` of its outputs on; an output that nothing used, or that has no graph, is left out.
+/// Runs the graph backward from `gradients` of its outputs; outputs that are unused or have no graph are skipped.
 void run_backward(const GraphEnds& ends, const Tensors& gradients);
 
-/// The gradients that have arrived in leaves made by detach(); undefined where none has.
+/// Returns the gradients that have arrived in leaves made by detach(); undefined for leaves without one.
 Tensors take_gradients(const Tensors& inputs);
 
 }  // namespace weft

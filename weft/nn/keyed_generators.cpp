@@ -11,7 +11,7 @@
 
 namespace weft {
 
-/// The CPU's generator: faster to copy than through the tensor of get_state().
+/// The CPU's generator: faster to copy than via the tensor of get_state().
 struct CpuState {
   explicit CpuState(at::CPUGeneratorImpl& from)
       : engine(from.engine()), next_float(from.next_float_normal_sample()), next_double(from.next_double_normal_sample()) {}
@@ -33,28 +33,28 @@ at::CPUGeneratorImpl& cpu_generator() {
   return *at::check_generator<at::CPUGeneratorImpl>(at::detail::getDefaultCPUGenerator());
 }
 
-/// Neither keeps values: the meta device draws nothing.
+/// Returns whether a device has its own generator: the CPU's is handled separately, and the meta device draws nothing.
 bool has_generator(at::Device device) { return !device.is_cpu() && !device.is_meta(); }
 
 at::Generator generator_of(at::Device device, const std::string& what) {
   try {
     return at::globalContext().defaultGenerator(device);
   } catch (const c10::Error& error) {
-    throw InputError(fmt::format(
-        "model: {} runs on {}, whose random numbers cannot be seeded ({}), so that dropout would differ when it is computed "
-        "again; run it on the CPU or a GPU",
-        what, device.str(), error.what_without_backtrace()));
+    throw InputError(
+        fmt::format("model: {} runs on {}, whose random numbers cannot be seeded ({}), so dropout would differ when it is "
+                    "recomputed; run it on the CPU or a GPU",
+                    what, device.str(), error.what_without_backtrace()));
   }
 }
 
-/// The CPU's generator is the process's: what the calls that are under way in it have to know of one another. (With one rank a
-/// process there is only ever one.)
+/// State shared by the calls in progress, as the CPU's generator belongs to the process. (With one rank per process there is at
+/// most one call.)
 struct Shared {
   std::mutex mutex;
-  int calls = 0;                   ///< under way
-  bool overlapped = false;         ///< any of them with another
-  bool drawn = false;              ///< by any of those that overlap, as far as was seen
-  std::optional<CpuState> before;  ///< the first of them
+  int calls = 0;                   ///< number of calls in progress
+  bool overlapped = false;         ///< two of them overlapped
+  bool drawn = false;              ///< one of the overlapping calls has drawn, as far as observed
+  std::optional<CpuState> before;  ///< state before the first of them
 };
 
 Shared& shared() {
@@ -62,13 +62,13 @@ Shared& shared() {
   return one;
 }
 
-/// Whether the generator has drawn since it was seeded.
+/// Returns whether the generator has drawn since it was seeded.
 bool has_drawn(at::CPUGeneratorImpl& cpu) {
   const at::mt19937_data_pod engine = cpu.engine().data();
   return engine.left_ != 1 || engine.next_ != 0;
 }
 
-/// With the lock held.
+/// Records whether an overlapping call has drawn. Requires the lock.
 void look(Shared& s, at::CPUGeneratorImpl& cpu) {
   if (s.overlapped) s.drawn = s.drawn || has_drawn(cpu);
 }
@@ -87,8 +87,8 @@ void seed_cpu(uint64_t seed) {
   cpu.set_current_seed(seed);
 }
 
-/// Returns whether the numbers may have been another call's.
-bool give_back_cpu() {
+/// Restores the generator after the last call; returns whether this call may have drawn another's numbers.
+bool restore_cpu() {
   Shared& s = shared();
   at::CPUGeneratorImpl& cpu = cpu_generator();
   const std::scoped_lock lock(s.mutex, cpu.mutex_);
@@ -97,7 +97,7 @@ bool give_back_cpu() {
   return s.overlapped && s.drawn;
 }
 
-/// Another device's generator.
+/// Seeds another device's generator, and restores it.
 class DeviceSeed {
  public:
   DeviceSeed(at::Generator generator, uint64_t seed) : generator_(std::move(generator)) {
@@ -118,7 +118,7 @@ class DeviceSeed {
 }  // namespace
 
 std::string random_name_of(const Block& block) {
-  const auto* named = dynamic_cast<const DrawsAs*>(&block);
+  const auto* named = dynamic_cast<const HasRandomName*>(&block);
   return named ? named->random_name() : std::string();
 }
 
@@ -130,13 +130,13 @@ void with_keyed_generators(RandomKey key, const std::string& what, at::Device de
   try {
     call();
   } catch (...) {
-    give_back_cpu();
+    restore_cpu();
     throw;
   }
-  if (!give_back_cpu()) return;
+  if (!restore_cpu()) return;
   throw InputError(
-      fmt::format("model: {} or what ran beside it drew from LibTorch's default generator, which ranks that are threads of one "
-                  "process share, while two of them ran; run one rank a process, or draw by key (nn/random.h)",
+      fmt::format("model: {} or a concurrent rank drew from LibTorch's default generator, which ranks that are threads of one "
+                  "process share, while both ran; run one rank per process, or draw by key (nn/random.h)",
                   what));
 }
 

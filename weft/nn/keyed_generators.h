@@ -1,9 +1,9 @@
-// Keyed generators: what a block draws from LibTorch's default generators is keyed, as weft's own random numbers are
-// (nn/random.h), whatever the block is: the same numbers on any number of ranks, and when it is computed again.
+// Keyed generators: the draws of any block from LibTorch's default generators are keyed like weft's own random numbers
+// (nn/random.h), so the numbers are the same on any number of ranks, and when recomputed.
 //
-// The generators are reseeded for a call and have their own state back after it, so who draws from them outside finds them as
-// if nothing had run. Costs 2 microseconds a call. Ranks that are threads of one process share its generators: calls that
-// overlap are refused if any of them draws, as it might draw the other's numbers.
+// The generators are reseeded for a call and their state is restored after it, so code outside sees no change. This costs 2
+// microseconds per call. Ranks that are threads of one process share its generators, so overlapping calls are refused if any of
+// them draws: it might draw another call's numbers.
 #pragma once
 
 #include <c10/util/FunctionRef.h>
@@ -16,26 +16,26 @@
 
 namespace weft {
 
-/// A block whose random numbers have a name of their own.
-class DrawsAs {
+/// A block that names its own random stream.
+class HasRandomName {
  public:
-  virtual ~DrawsAs() = default;
-  virtual std::string random_name() const = 0;  ///< empty: the NamedBlock's
+  virtual ~HasRandomName() = default;
+  virtual std::string random_name() const = 0;  ///< empty: the name of its NamedBlock
 };
 
-/// The block's name for its random numbers; empty where it has none of its own.
+/// Returns the block's random_name(); empty for a block that is not a HasRandomName.
 std::string random_name_of(const Block& block);
 
-/// Runs `call`, which `what` names for people ("block 'h.3'"), with the default generators of the CPU and of `device` seeded
-/// by the key. Throws InputError on a device whose generator cannot be seeded, and where ranks of one process draw at once.
+/// Runs `call` with the default generators of the CPU and of `device` seeded by the key. `what` names it in errors ("block
+/// 'h.3'"). Throws InputError on a device whose generator cannot be seeded, and if ranks of one process draw at the same time.
 void with_keyed_generators(RandomKey key, const std::string& what, at::Device device, c10::function_ref<void()> call);
 
-/// The state of these generators, kept to draw the same numbers once more.
+/// Saved state of the CPU's and a device's default generators, for drawing the same numbers again.
 class GeneratorState {
  public:
-  explicit GeneratorState(at::Device device);  ///< as it is now
+  explicit GeneratorState(at::Device device);  ///< the current state
   ~GeneratorState();
-  void restore() const;  ///< so they draw from here on what they drew then
+  void restore() const;  ///< resets the generators to this state
 
  private:
   struct Kept;

@@ -14,34 +14,34 @@
 
 namespace weft {
 
-/// A loss is a sum and a count (law 4): nothing is divided here.
+/// A loss as a sum and a count (law 4); it is divided elsewhere.
 struct LossValue {
   at::Tensor sum;     ///< scalar, with graph
-  int64_t count = 0;  ///< targets that counted
+  int64_t count = 0;  ///< number of targets in the sum
 };
 
-/// What is computed from the last block's outputs and the target: a function of (outputs, target), or of (outputs, target,
-/// context) where outputs may be this rank's part of context.tp's.
+/// A result computed from the last block's outputs and the target: a function of (outputs, target), or of (outputs, target,
+/// context) if outputs may be this rank's part over context.tp.
 template <class Result>
 class OutputFunction {
  public:
   OutputFunction() = default;
-  /// Implicit, of a function that takes the context too.
+  /// Implicit, from a function of (outputs, target, context).
   template <class F>
   requires std::is_invocable_r_v<Result, F, const Tensors&, const at::Tensor&, const Context&> OutputFunction(F function)
       : function_(std::move(function)), takes_parts_(true) {}
-  /// Implicit, of one that does not.
+  /// Implicit, from a function of (outputs, target).
   template <class F>
   requires std::is_invocable_r_v<Result, F, const Tensors&, const at::Tensor&> OutputFunction(F function)
       : function_(WithoutContext<F>{std::move(function)}) {}
 
-  /// Calls it; it is not empty.
+  /// Calls the function, which must not be empty.
   Result operator()(const Tensors& outputs, const at::Tensor& target, const Context& context = {}) const {
     return function_(outputs, target, context);
   }
-  explicit operator bool() const { return static_cast<bool>(function_); }  ///< it is not empty
-  bool takes_parts() const { return takes_parts_; }                        ///< it is a function of the context too
-  /// The function without a context that it was made of, if that is an F; otherwise null.
+  explicit operator bool() const { return static_cast<bool>(function_); }  ///< it has a function
+  bool takes_parts() const { return takes_parts_; }                        ///< the function takes the context
+  /// Returns the wrapped function of (outputs, target) if its type is F; otherwise null.
   template <class F>
   const F* target() const {
     const auto* wrapped = function_.template target<WithoutContext<F>>();
@@ -59,36 +59,36 @@ class OutputFunction {
   bool takes_parts_ = false;
 };
 
-/// The loss of a micro-batch, from the last block's outputs and the target.
+/// Loss of a micro-batch, computed from the last block's outputs and the target.
 using Loss = OutputFunction<LossValue>;
-/// How many of the counted targets were predicted correctly.
+/// Number of counted targets that were predicted correctly.
 using Hits = OutputFunction<int64_t>;
 
-/// A block in its place in a model.
+/// A block at its position in a model.
 struct NamedBlock {
-  std::string name;              ///< what people read: "h.3", "head"
-  std::string prefix;            ///< of its parameters' names: "h.3", or empty
-  std::shared_ptr<Block> block;  ///< what runs; in this place only, as training binds its parameters
-  std::vector<int> uses = {};    ///< other blocks whose parameters it reads too (tied weights)
+  std::string name;              ///< shown to users: "h.3", "head"
+  std::string prefix;            ///< prefix of its parameters' names: "h.3", or empty
+  std::shared_ptr<Block> block;  ///< the block, in no other model, as training binds its parameters
+  std::vector<int> uses = {};    ///< other blocks whose parameters it also reads (tied weights)
 };
 
 /// A chain of blocks and a loss.
 struct Model {
-  std::string name;                     ///< what people read
-  std::vector<NamedBlock> blocks = {};  ///< in the order in which they run
-  Loss loss = {};                       ///< what is trained for
-  Loss evaluation_loss = {};            ///< what evaluations tell; empty: the same
+  std::string name;                     ///< shown to users
+  std::vector<NamedBlock> blocks = {};  ///< in execution order
+  Loss loss = {};                       ///< the training objective
+  Loss evaluation_loss = {};            ///< loss reported by evaluations; empty: the same
   Hits hits = {};                       ///< empty: no accuracy is reported
-  Hits top5 = {};                       ///< the target is among the five likeliest; empty: that is not reported
-  SplitTable splits = {};               ///< which of its layers may be divided over ranks; empty: none
-  /// Its inputs and targets are [batch, tokens], its activations [batch, tokens, ...] and its attention minds Context::cp: a
-  /// sequence may be shared by ranks.
+  Hits top5 = {};                       ///< number of targets among the five most likely classes; empty: not reported
+  SplitTable splits = {};               ///< rules for layers that may be divided over ranks; empty: none may
+  /// True if ranks may share a sequence: inputs and targets are [batch, tokens], activations [batch, tokens, ...], and
+  /// attention honours Context::cp.
   bool splits_sequences = false;
-  /// What it computes beyond what its weights show. A checkpoint keeps them; one with others is refused, as are weights of
-  /// others that say so. Empty: nothing is compared.
+  /// Options that do not show in the shapes of the weights. Checkpoints save them, and a checkpoint or imported weights with
+  /// different options are refused. Empty: nothing is compared.
   std::vector<ModelOption> options = {};
 
-  int num_blocks() const { return static_cast<int>(blocks.size()); }  ///< of the chain
+  int num_blocks() const { return static_cast<int>(blocks.size()); }  ///< number of blocks in the chain
 };
 
 }  // namespace weft

@@ -14,12 +14,12 @@ namespace {
 void check_buffer(const std::string& name, const at::Tensor& value) {
   const auto refuse = [&name](const std::string& what) {
     throw InputError(
-        fmt::format("model: buffer '{}' is {}; keep its parts, or its values as floats or whole numbers, as "
-                    "buffers of their own",
+        fmt::format("model: buffer '{}' is {}; keep its parts, or its values as floats or integers, as "
+                    "separate buffers",
                     name, what));
   };
-  if (value.layout() != at::kStrided) refuse("a sparse tensor, which ranks cannot share and checkpoints have no form for");
-  if (value.is_quantized()) refuse("a quantized tensor, which checkpoints have no form for");
+  if (value.layout() != at::kStrided) refuse("a sparse tensor, which ranks cannot share and checkpoints cannot store");
+  if (value.is_quantized()) refuse("a quantized tensor, which checkpoints cannot store");
   if (value.is_meta()) {
     throw InputError(fmt::format("model: buffer '{}' is on the meta device, where it has no values; make it on the CPU", name));
   }
@@ -54,7 +54,7 @@ void set_values(const ModelBuffer& buffer, const at::Tensor& values) {
   c10::NoGradGuard no_grad;
   at::Tensor value = buffer.value;
   if (!values.defined() || values.numel() != value.numel())
-    throw InputError(fmt::format("model: buffer '{}' is given values {}; it is {}", buffer.name, type_and_shape(values),
+    throw InputError(fmt::format("model: buffer '{}' is given values {}, but is {}", buffer.name, type_and_shape(values),
                                  type_and_shape(value)));
   if (value.is_inference() || at::has_internal_overlap(value) == at::MemOverlap::Yes) {
     value.set_data(values.to(value.device()).clone());

@@ -1,5 +1,5 @@
-// ModelOption: a choice that a model was made with. Weights alone do not tell them: heads, the base of rotary angles and the
-// like leave the shapes alike. Checkpoints keep them, and loading compares.
+// ModelOption: an option of a model that does not show in the shapes of its weights, such as the number of heads or the base of
+// rotary angles. Checkpoints save these options, and loading compares them.
 #pragma once
 
 #include <fmt/core.h>
@@ -8,14 +8,14 @@
 
 namespace weft {
 
-/// A choice by the name that a recipe's [model] has for it, and its value as text: {"rope_theta", "10000"}.
+/// An option by its name in a recipe's [model], and its value as text: {"rope_theta", "10000"}.
 struct ModelOption {
-  std::string name;                                     ///< the recipe's
+  std::string name;                                     ///< as in the recipe
   std::string value;                                    ///< as text
-  bool operator==(const ModelOption&) const = default;  ///< to the character
+  bool operator==(const ModelOption&) const = default;  ///< exact comparison
 };
 
-/// One of a whole number, a number, a bool or a text.
+/// Makes an option from an integer, a number, a bool or a string.
 template <class Value>
 ModelOption model_option(const char* name, const Value& value) {
   return {name, fmt::format("{}", value)};

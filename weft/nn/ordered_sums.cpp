@@ -16,13 +16,13 @@ at::Tensor batch_piece(const at::Tensor& x, int64_t piece, int64_t pieces) {
   const TensorChecks check("piece of a micro-batch");
   check.dense("x", x);
   check.that(piece >= 0 && piece < pieces && x.dim() >= 1 && x.size(0) % pieces == 0, "x", x,
-             fmt::format("of samples in {} equal pieces, for number {}", pieces, piece));
+             fmt::format("samples in {} equal pieces, with a piece {}", pieces, piece));
   const int64_t samples = x.size(0) / pieces;
   return x.narrow(0, piece * samples, samples);
 }
 
-at::Tensor of_batch_pieces(int64_t pieces, const std::function<at::Tensor(int64_t)>& of_piece) {
-  if (pieces < 1) throw InputError(fmt::format("a micro-batch in {} pieces; it is in 1 at least", pieces));
+at::Tensor map_batch_pieces(int64_t pieces, const std::function<at::Tensor(int64_t)>& of_piece) {
+  if (pieces < 1) throw InputError(fmt::format("{} pieces per micro-batch; must be at least 1", pieces));
   if (pieces == 1) return of_piece(0);
   std::vector<at::Tensor> all;
   all.reserve(pieces);
@@ -32,7 +32,7 @@ at::Tensor of_batch_pieces(int64_t pieces, const std::function<at::Tensor(int64_
 
 at::Tensor tree_sum(int64_t pieces, const std::function<at::Tensor(int64_t)>& term) {
   if (pieces < 1 || !std::has_single_bit(static_cast<uint64_t>(pieces)))
-    throw InputError(fmt::format("sum of {} pieces: their number is a power of two", pieces));
+    throw InputError(fmt::format("sum of {} pieces: must be a power of two", pieces));
   if (pieces == 1) return term(0);
   const int64_t half = pieces / 2;
   at::Tensor sum = tree_sum(half, term);

@@ -1,13 +1,13 @@
-// Sums whose order is fixed, whatever ranks or threads make them: in the binary tree of comm/group.h, of which
-// docs/data_parallel.md tells where it is.
+// Sums in a fixed order, whichever ranks or threads compute them: the binary tree of comm/group.h. docs/sharding.md says where
+// this order is used.
 //
-// Micro-batches in pieces: where samples are normalised together with those of other ranks (Context::batch), the ones that
-// fewer ranks would take in several micro-batches must be there at once. So a rank then has several ranks' samples in one
-// micro-batch, its pieces (BlockLayout::batch_pieces), and makes each sum over samples piece by piece, and then over the pieces
-// in the binary tree of comm/group.h: with the bits of one piece a rank, on any number of ranks.
+// Micro-batches in pieces: samples that are normalised together across ranks (Context::batch) must be in memory at once. On
+// fewer ranks, one micro-batch therefore holds the samples of several ranks, as one piece for each (BlockLayout::batch_pieces).
+// Every sum over samples is made within each piece, then over the pieces in the binary tree. The bits match those of one piece
+// per rank, on any number of ranks.
 //
-// tree_sum() makes the tree's lower branches, a rank by itself. Sums over rows by any number of threads are of chunks of rows
-// (RowChunks), then of those, in an order that the number of rows alone decides.
+// tree_sum() computes the tree's lower branches within one rank. Threaded sums over rows sum chunks of rows (RowChunks), then
+// add the chunks' sums, in an order that depends only on the number of rows.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -18,29 +18,29 @@
 
 namespace weft {
 
-/// The samples (dim 0) of x that are piece `piece` of `pieces` equal ones. Throws InputError where there are no such.
+/// Samples (dim 0) of x in piece number `piece` of `pieces` equal ones. Throws InputError if there is no such piece.
 at::Tensor batch_piece(const at::Tensor& x, int64_t piece, int64_t pieces);
 
-/// What is made of each piece, side by side along dim 0.
-at::Tensor of_batch_pieces(int64_t pieces, const std::function<at::Tensor(int64_t)>& of_piece);
+/// Returns the results of `of_piece` for each piece, concatenated along dim 0.
+at::Tensor map_batch_pieces(int64_t pieces, const std::function<at::Tensor(int64_t)>& of_piece);
 
-/// The sum of term(0) to term(pieces - 1), whose memory is taken over; pieces is a power of two.
+/// Returns the sum of term(0) to term(pieces - 1), reusing the terms' memory; `pieces` is a power of two.
 at::Tensor tree_sum(int64_t pieces, const std::function<at::Tensor(int64_t)>& term);
 
-/// How rows are divided: 64 to a chunk, or as few as are told, more where there would be more than 64 chunks.
+/// Division of rows into at most 64 chunks of at least `fewest` rows.
 struct RowChunks {
-  static constexpr int64_t kFewest = 64;  ///< rows to a chunk
-  static constexpr int64_t kMost = 64;    ///< chunks
+  static constexpr int64_t kFewest = 64;  ///< minimum rows per chunk
+  static constexpr int64_t kMost = 64;    ///< maximum number of chunks
 
-  int64_t rows_each;  ///< of all but the last
-  int64_t count;      ///< 0: no rows
+  int64_t rows_each;  ///< rows of every chunk except the last
+  int64_t count;      ///< number of chunks; 0: no rows
 
-  /// Of that many.
+  /// Divides `rows` rows.
   explicit RowChunks(int64_t rows, int64_t fewest = kFewest)
       : rows_each(std::max(fewest, (rows + kMost - 1) / kMost)), count((rows + rows_each - 1) / rows_each) {}
 };
 
-/// The sum of `terms`, [count, width], in the binary tree, in the first one's place; any count.
+/// Sums `terms`, [count, width], in the binary tree, into the first term; `count` may be any number.
 template <class Number>
 void add_up_in_tree(Number* terms, int64_t count, int64_t width) {
   for (int64_t apart = 1; apart < count; apart *= 2) {

@@ -42,11 +42,11 @@ void check_split(const Shape& whole, const Split& split) {
                     std::all_of(segments.begin(), segments.end(), [](int64_t segment) { return segment >= 0; }) &&
                     std::accumulate(segments.begin(), segments.end(), int64_t{0}) == whole[dim];
   if (fits) return;
-  throw InputError(fmt::format("layer {}: part {} of {} along dim {}, in segments [{}], is none of a tensor of [{}]", layer,
+  throw InputError(fmt::format("layer {}: part {} of {} along dim {}, in segments [{}], does not fit a tensor of [{}]", layer,
                                part, parts, dim, fmt::join(segments, ", "), fmt::join(whole, ", ")));
 }
 
-/// Of memory or values that a part takes, one after another.
+/// Checks the memory or flat values of a part.
 void check_numel(const char* name, const at::Tensor& x, const Shape& whole, const Split& split) {
   const TensorChecks check("part of a layer");
   check.dense(name, x);
@@ -54,7 +54,7 @@ void check_numel(const char* name, const at::Tensor& x, const Shape& whole, cons
   check.that(x.numel() == numel, name, x, fmt::format("{} elements", numel));
 }
 
-/// Of a part, or of each of its pieces.
+/// Shape of a part, or of each of its pieces.
 Shape piece_shape(const Shape& whole, const Split& split) {
   check_split(whole, split);
   Shape shape = whole;
@@ -68,7 +68,7 @@ int64_t piece_numel(const Shape& whole, const Split& split) {
   return product(shape.begin(), shape.end());
 }
 
-/// The runs of the part of that number, of all pieces, which lies in the rank's memory from `begin` on.
+/// Appends the runs of part number `part` over all pieces, which begins at `begin` in the rank's memory.
 void append_part(std::vector<SplitRun>& runs, const Shape& whole, const Split& split, int64_t part, int64_t begin_in_memory) {
   const int64_t outer = product(whole.begin(), whole.begin() + split.dim);
   const int64_t inner = product(whole.begin() + split.dim + 1, whole.end());

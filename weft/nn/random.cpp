@@ -19,7 +19,7 @@
 namespace weft {
 namespace {
 
-/// Blocks drawn at once: enough for the compiler's vectors, small enough for the first-level cache.
+/// Blocks drawn at once: enough for the compiler's vectors, small enough for the L1 cache.
 constexpr int64_t kBlocks = 64;
 constexpr int64_t kWords = 4 * kBlocks;
 
@@ -27,7 +27,7 @@ struct Lanes {
   uint32_t word[4][kBlocks];
 };
 
-/// Blocks first, first + 1, ..., in structure-of-arrays order so that the loop over blocks is the vector loop.
+/// Blocks first, first + 1, ..., in structure-of-arrays order, so that the loop over blocks vectorises.
 void philox_lanes(RandomKey key, uint64_t first, Lanes& out) {
   constexpr uint64_t kMultiply0 = 0xD2511F53, kMultiply1 = 0xCD9E8D57;
   constexpr uint32_t kWeyl0 = 0x9E3779B9, kWeyl1 = 0xBB67AE85;
@@ -53,7 +53,7 @@ void philox_lanes(RandomKey key, uint64_t first, Lanes& out) {
 }
 
 // Note: the two polynomials below give the same bits everywhere as long as the compiler does not contract a * b + c into one
-// operation, which it may where the target has one (aarch64, -march=native): -ffp-contract=off. A test holds the bits fixed.
+// operation, which it may if the target has one (aarch64, -march=native): -ffp-contract=off. A test pins the bits.
 
 /// ln u for u in (0, 1]: Cephes' logf, without its branches.
 inline float log_of(float u) {
@@ -89,11 +89,11 @@ inline void cos_sin(uint32_t turn, float& cosine, float& sine) {
   sine = std::bit_cast<float>(sine_bits ^ ((quarter & 2) << 30));
 }
 
-/// Two rows of uniform words become two rows of standard normal numbers (Box and Muller 1958).
+/// Converts two rows of uniform words to two rows of standard normal numbers (Box and Muller 1958).
 void box_muller(const uint32_t* radius_word, const uint32_t* angle_word, float* out0, float* out1) {
   float radius[kBlocks];
   for (int64_t b = 0; b < kBlocks; ++b) {
-    // In (0, 1]: the half keeps zero away from the logarithm.
+    // Range (0, 1]: the half keeps zero away from the logarithm.
     const float u = (static_cast<float>(static_cast<int32_t>(radius_word[b] >> 1)) + 0.5f) * 0x1p-31f;
     radius[b] = -2.0f * log_of(u);
   }
@@ -106,11 +106,11 @@ void box_muller(const uint32_t* radius_word, const uint32_t* angle_word, float* 
   }
 }
 
-/// Elements that are worth a thread of their own: some microseconds.
+/// Minimum elements per thread: some microseconds of work.
 constexpr int64_t kGrain = 16 * kWords;
 
-/// Elements [first, first + count) of the stream to out, on one thread, each turned from its Lanes by `convert(lanes, rows)`,
-/// where rows[l][b] is element 4 b + l.
+/// Writes elements [first, first + count) of the stream to `out`, on one thread, each made from its Lanes by `convert(lanes,
+/// rows)`, where rows[l][b] is element 4 b + l.
 template <typename T, typename Convert>
 void generate_part(RandomKey key, int64_t first, int64_t count, T* out, const Convert& convert) {
   Lanes lanes;
@@ -129,7 +129,7 @@ void generate_part(RandomKey key, int64_t first, int64_t count, T* out, const Co
   }
 }
 
-/// The same on several threads: a number depends on its place alone.
+/// The same on several threads: a number depends only on its position.
 template <typename T, typename Convert>
 void generate(RandomKey key, int64_t first, int64_t count, T* out, const Convert& convert) {
   parallel_for(count, kGrain,
@@ -139,13 +139,13 @@ void generate(RandomKey key, int64_t first, int64_t count, T* out, const Convert
 void check_first(int64_t first_element, int64_t count) {
   if (first_element < 0) throw InputError(fmt::format("random: first element {} is negative", first_element));
   if (first_element <= std::numeric_limits<int64_t>::max() - kWords - count) return;
-  throw InputError(fmt::format("random: {} elements from {} on are more than can be numbered", count, first_element));
+  throw InputError(fmt::format("random: {} elements from index {} exceed the index range", count, first_element));
 }
 
 void check_slice(const at::Tensor& slice, int64_t first_element) {
   const TensorChecks check("random");
   check.dense("slice", slice);
-  check.that(at::has_internal_overlap(slice) != at::MemOverlap::Yes, "slice", slice, "of elements that share no memory");
+  check.that(at::has_internal_overlap(slice) != at::MemOverlap::Yes, "slice", slice, "a tensor whose elements share no memory");
   check_first(first_element, slice.numel());
 }
 
@@ -155,7 +155,7 @@ void check_runs(const at::Tensor& x, const std::vector<ElementRun>& runs) {
   for (const ElementRun& run : runs) {
     if (run.numel < 0 || run.numel > left) {
       throw InputError(
-          fmt::format("dropout: a run of {} elements where {} are left of x, {}", run.numel, left, type_and_shape(x)));
+          fmt::format("dropout: a run of {} elements, but only {} are left of x, {}", run.numel, left, type_and_shape(x)));
     }
     check_first(run.first, run.numel);
     left -= run.numel;
@@ -163,8 +163,8 @@ void check_runs(const at::Tensor& x, const std::vector<ElementRun>& runs) {
   if (left > 0) throw InputError(fmt::format("dropout: the runs lack {} elements of x, {}", left, type_and_shape(x)));
 }
 
-/// Runs draw(float*) on the slice's memory where that is plain float32, otherwise on a copy that is then converted.
-/// On the meta device there is nothing to draw.
+/// Runs draw(float*) on the slice's memory if it is plain float32, otherwise on a copy that is then converted. On the meta
+/// device nothing is drawn.
 template <typename Draw>
 void fill(const at::Tensor& slice, const Draw& draw) {
   if (slice.is_meta()) return;
@@ -178,7 +178,7 @@ void fill(const at::Tensor& slice, const Draw& draw) {
   slice.copy_(drawn);
 }
 
-/// What of x is dropped, on its device; on the meta device it is not drawn.
+/// Mask of the dropped elements of x, on its device; not drawn on the meta device.
 at::Tensor drop_mask(const at::Tensor& x, double p, RandomKey key, const std::vector<ElementRun>& runs) {
   if (x.is_meta()) return at::empty(x.sizes(), x.options().dtype(at::kBool));
   const auto threshold = static_cast<uint32_t>(std::min(std::llround(p * 0x1p32), (1LL << 32) - 1));
@@ -248,7 +248,7 @@ at::Tensor dropout(const at::Tensor& x, double p, RandomKey key, const std::vect
   if (!(p >= 0 && p <= 1)) throw InputError(fmt::format("dropout: p = {}; it must be in [0, 1]", p));
   if (p == 0) return x;
   const at::Tensor dropped = drop_mask(x, p, key, runs);
-  // The scaling saves nothing for backward and the fill only the mask.
+  // Scaling keeps no tensor for backward, and the fill keeps only the mask.
   return at::mul(x, p == 1 ? 0.0 : 1 / (1 - p)).masked_fill_(dropped, 0);
 }
 

@@ -19,7 +19,7 @@ bool has_sizes(const at::Tensor& x, at::IntArrayRef sizes) {
   return true;
 }
 
-/// "[2, *]".
+/// Sizes as text: "[2, *]".
 std::string text_of(at::IntArrayRef sizes) {
   std::string text = "[";
   for (const int64_t size : sizes) {
@@ -48,23 +48,24 @@ void TensorChecks::dense(const char* name, const at::Tensor& x) const {
 void TensorChecks::floats(const char* name, const at::Tensor& x, int64_t least_dims) const {
   dense(name, x);
   if (x.is_floating_point() && x.dim() >= least_dims) return;
-  refuse(name, x, fmt::format("floating point of {} dims or more", least_dims));
+  refuse(name, x, fmt::format("floating point with at least {} dims", least_dims));
 }
 
-void TensorChecks::sizes(const char* name, const at::Tensor& x, at::IntArrayRef sizes, const at::Tensor& beside) const {
-  if (x.defined() && has_sizes(x, sizes) && x.device() == beside.device()) return dense(name, x);
-  const std::string device = beside.defined() ? " on " + beside.device().str() : "";
+void TensorChecks::sizes(const char* name, const at::Tensor& x, at::IntArrayRef sizes, const at::Tensor& other_device) const {
+  if (x.defined() && has_sizes(x, sizes) && x.device() == other_device.device()) return dense(name, x);
+  const std::string device = other_device.defined() ? " on " + other_device.device().str() : "";
   refuse(name, x, text_of(sizes) + device);
 }
 
-void TensorChecks::floating(const char* name, const at::Tensor& x, at::IntArrayRef sizes, const at::Tensor& beside) const {
-  this->sizes(name, x, sizes, beside);
+void TensorChecks::floating(const char* name, const at::Tensor& x, at::IntArrayRef sizes,
+                            const at::Tensor& other_device) const {
+  this->sizes(name, x, sizes, other_device);
   if (!x.is_floating_point()) refuse(name, x, "floating point");
 }
 
-void TensorChecks::place(const char* name, const at::Tensor& x, at::IntArrayRef sizes, const at::Tensor& beside) const {
-  floating(name, x, sizes, beside);
-  if (at::has_internal_overlap(x) == at::MemOverlap::Yes) refuse(name, x, "of elements that share no memory");
+void TensorChecks::place(const char* name, const at::Tensor& x, at::IntArrayRef sizes, const at::Tensor& other_device) const {
+  floating(name, x, sizes, other_device);
+  if (at::has_internal_overlap(x) == at::MemOverlap::Yes) refuse(name, x, "a tensor whose elements share no memory");
 }
 
 void TensorChecks::like(const char* name, const at::Tensor& x, const at::Tensor& other) const {
@@ -83,7 +84,7 @@ void TensorChecks::ids(const char* name, const at::Tensor& x, const at::Tensor& 
 
 int64_t TensorChecks::dim(const char* name, const at::Tensor& x, int64_t dim) const {
   dense(name, x);
-  that(dim >= -x.dim() && dim < x.dim(), name, x, fmt::format("of more dims, for dim {}", dim));
+  that(dim >= -x.dim() && dim < x.dim(), name, x, fmt::format("a tensor that has dim {}", dim));
   return dim < 0 ? dim + x.dim() : dim;
 }
 

@@ -1,7 +1,7 @@
-// Adafactor: the mean squares of a matrix's gradients as those of its rows and of its columns.
+// Adafactor: approximates the mean squares of a matrix's gradients by those of its rows and of its columns.
 //
-// Gradients go over the wire as they are; each rank then works on whole tensors, keeps the means of all of them, which are
-// small, and moves what it owns. The norms of whole weights come with the step's (Optimizer::take_tensor_squares()).
+// Gradients are sent unchanged; each rank then works on whole tensors, keeps the means of all of them, which are small, and
+// updates the elements it owns. The norms of whole weights arrive with the step's (Optimizer::take_tensor_squares()).
 #include <ATen/ops/div.h>
 #include <ATen/ops/matmul.h>
 #include <ATen/ops/mul.h>
@@ -52,7 +52,7 @@ class AdafactorOptimizer : public ElementWiseOptimizer<Adafactor> {
     c10::NoGradGuard no_grad;
     FlatModel& model = ranges_.model();
     for (int block = 0; block < model.num_blocks(); ++block) {
-      if (!model.holds(block) || model.is_tied_copy(block)) continue;  // its first holder counts it
+      if (!model.holds(block) || model.is_tied_copy(block)) continue;  // counted by its first holder
       ranges_.visit(block, [&](UpdateRange& p) {
         for (const TensorPart& part : p.tensors) {
           add_squares(p.weights.narrow(0, part.begin, part.end - part.begin), part.begin, squares[2 * part.param]);
@@ -93,7 +93,7 @@ class AdafactorOptimizer : public ElementWiseOptimizer<Adafactor> {
   }
 
  private:
-  /// Those of the parameter's gradients, of its shape, this step's among them.
+  /// Mean squares of the parameter's gradients, in its shape, including this step.
   at::Tensor mean_squares(int index, const at::Tensor& gradient, const at::Tensor& state) const {
     const double share = std::pow(static_cast<double>(ranges_.number_of(index)), options_.beta2_decay);
     if (gradient.dim() < 2) {
@@ -111,7 +111,7 @@ class AdafactorOptimizer : public ElementWiseOptimizer<Adafactor> {
     return at::matmul(rows, columns).div_(rows.mean(-2, /*keepdim=*/true).clamp_min_(options_.eps));
   }
 
-  /// What the rank owns of the parameter; `squares` is overwritten.
+  /// Moves the elements of the parameter that this rank owns; overwrites `squares`.
   void move(int index, const at::Tensor& gradient, const at::Tensor& squares, const UpdateStep& step) {
     const GroupRange own = ranges_.own(index);
     if (own.begin == own.end) return;
@@ -124,7 +124,7 @@ class AdafactorOptimizer : public ElementWiseOptimizer<Adafactor> {
     const double rate =
         std::min(lr, 1.0 / std::sqrt(static_cast<double>(ranges_.number_of(index)))) * std::max(options_.min_rms, rms_[index]);
     const double decay = ranges_.decay_of(index, param.group == ParamGroup::decay ? options_.weight_decay : 0.0);
-    // One rounding an operation: an element has the same bits wherever in a vector it stands.
+    // One rounding per operation: an element has the same bits at any position in a vector.
     at::Tensor weights = flat.master.narrow(0, own.begin, own.end - own.begin);
     if (decay != 0.0) weights.mul_(1.0 - lr * decay);
     weights.sub_(at::mul(update.narrow(0, own.begin + flat.owned.begin - param.offset, own.end - own.begin), rate / clip));
@@ -133,7 +133,7 @@ class AdafactorOptimizer : public ElementWiseOptimizer<Adafactor> {
   std::vector<at::Tensor> gathered_;  ///< by block: the gradients of all shards, for its next update
   std::vector<int64_t> begin_;        ///< by parameter: where its means begin in its block's state
   std::vector<int64_t> numel_;        ///< by block: elements of the state
-  std::vector<double> rms_;           ///< by parameter: of its weights, before this step's updates
+  std::vector<double> rms_;           ///< by parameter: rms of its weights before this step's updates
 };
 
 }  // namespace

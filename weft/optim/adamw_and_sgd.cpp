@@ -1,4 +1,4 @@
-// AdamW and SGD: LibTorch's fused kernels, a group of a block at a time.
+// AdamW and SGD: LibTorch's fused kernels, one group of a block at a time.
 #include <ATen/ops/_fused_adamw.h>
 #include <ATen/ops/_fused_sgd.h>
 #include <ATen/ops/scalar_tensor.h>
@@ -12,7 +12,7 @@ namespace weft {
 
 namespace {
 
-/// The kernels' grad_scale divides; left out when there is nothing to divide by, which saves them a write of the gradient.
+/// The kernels divide by grad_scale; omitted if the divisor is 1, which saves a write of the gradient.
 std::optional<at::Tensor> scale(double divisor, const at::Tensor& like) {
   if (divisor == 1.0) return std::nullopt;
   return at::scalar_tensor(divisor, like.options());
@@ -27,7 +27,7 @@ class AdamWOptimizer : public ElementWiseOptimizer<AdamW> {
     c10::NoGradGuard no_grad;
     ranges_.update(block, [&](UpdateRange& p) {
       const at::Tensor steps =
-          at::scalar_tensor(static_cast<double>(p.number), p.weights.options());  // as the fused kernels want it
+          at::scalar_tensor(static_cast<double>(p.number), p.weights.options());  // the form required by the fused kernels
       at::_fused_adamw_({p.weights}, {p.gradients}, {p.state[0]}, {p.state[1]}, {}, {steps}, rate_of(p, step), options_.beta1,
                         options_.beta2, decay_of(p), options_.eps, /*amsgrad=*/false, /*maximize=*/false,
                         scale(step.divisor, p.weights));
@@ -43,7 +43,7 @@ class SgdOptimizer : public ElementWiseOptimizer<Sgd> {
   void update(int block, const UpdateStep& step) override {
     c10::NoGradGuard no_grad;
     ranges_.update(block, [&](UpdateRange& p) {
-      // A zero velocity makes the kernel's first-step case the ordinary one: v = momentum 0 + g.
+      // A zero velocity turns the kernel's first step into an ordinary one: v = momentum 0 + g.
       at::_fused_sgd_({p.weights}, {p.gradients}, p.state, decay_of(p), options_.momentum, rate_of(p, step), /*dampening=*/0.0,
                       options_.nesterov, /*maximize=*/false, /*is_first_step=*/false, scale(step.divisor, p.weights));
     });

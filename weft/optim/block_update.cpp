@@ -10,9 +10,9 @@ namespace weft {
 
 namespace {
 
-constexpr int kFloatSize = 4, kMoveSize = 2;  ///< bytes of float32, and of what Muon gathers
+constexpr int kFloatSize = 4, kMoveSize = 2;  ///< bytes of float32, and of the type that Muon gathers
 
-/// Newton-Schulz steps hold a matrix, its successor, and two squares of the shorter side; later the move in both widths.
+/// Newton-Schulz steps hold a matrix, its successor, and two squares of the shorter side; later the move in both types.
 BlockUpdate of_matrices(const MatrixCounts& counts) {
   BlockUpdate update{.states = 1, .part_state = counts.others};
   if (counts.matrices == 0) return update;
@@ -23,7 +23,7 @@ BlockUpdate of_matrices(const MatrixCounts& counts) {
   return update;
 }
 
-/// Whole tensors one at a time: the gradient divided, its mean squares, which become the move, and a part of that.
+/// Whole tensors one at a time: the divided gradient, its mean squares, which become the move, and a part of the move.
 BlockUpdate of_factors(Block& block, int gradient_bytes) {
   BlockUpdate update;
   int64_t largest = 0;

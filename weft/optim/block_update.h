@@ -1,4 +1,4 @@
-// BlockUpdate: what the update of a block takes, told of a model that is not bound yet.
+// BlockUpdate: cost of updating a block, computed for an unbound model.
 #pragma once
 
 #include <cstdint>
@@ -10,19 +10,19 @@
 
 namespace weft {
 
-/// What one block takes of an optimizer.
+/// An optimizer's memory for one block.
 struct BlockUpdate {
-  int gathered_bytes = 0;   ///< of an element of its gradients, which all shards gather for the update; 0: none are gathered
-  int states = 0;           ///< float32 tensors of state of all that it owns
-  int64_t part_state = 0;   ///< elements of one more, which are divided over the shards unevenly
-  int64_t whole_state = 0;  ///< elements of state that each of its ranks has
-  int part_bytes = 0;       ///< of an element that it owns, in a copy that others gather, or that it works on alone
-  int range_bytes = 0;      ///< of an element of the range (kRangeElements) that this is made of
-  int64_t temporary_bytes = 0;  ///< most that the update holds beside these, where a rank owns all
+  int gathered_bytes = 0;       ///< bytes per gradient element that all shards gather for the update; 0: not gathered
+  int states = 0;               ///< number of float32 state tensors with one element per owned element
+  int64_t part_state = 0;       ///< elements of one more state tensor, divided unevenly over the shards
+  int64_t whole_state = 0;      ///< elements of state held in full on each of the block's ranks
+  int part_bytes = 0;           ///< bytes per owned element, in a copy that other ranks gather or that the rank works on alone
+  int range_bytes = 0;          ///< bytes per element of the range (kRangeElements) that is processed at once
+  int64_t temporary_bytes = 0;  ///< other peak memory of the update, if one rank owns everything
 };
 
-/// By block, for gradients of `gradient_bytes` an element. Throws InputError for a model that the optimizer has nothing to do
-/// with (hidden_matrices.h).
+/// Returns the cost by block, for gradients of `gradient_bytes` per element. Throws InputError for a model with nothing for the
+/// optimizer to update (hidden_matrices.h).
 std::vector<BlockUpdate> block_updates(const Model& model, const OptimizerOptions& options, const ParameterRules& rules,
                                        int gradient_bytes);
 

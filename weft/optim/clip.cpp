@@ -10,15 +10,15 @@ namespace weft {
 
 namespace {
 
-/// Of elements [begin, end) of `gradients`, as of a flat range that begins with them.
+/// Adds elements [begin, end) of `gradients`, as a flat range that starts at element 0.
 void add_range(const at::Tensor& gradients, int64_t begin, int64_t end, ExactSum& sum) {
-  constexpr int64_t kChunk = int64_t{1} << 18;  // of gradients that must be converted first
+  constexpr int64_t kChunk = int64_t{1} << 18;  // gradients per chunk, if they must first be converted
   for (; begin < end; begin += kChunk) {
     add_squares(gradients.narrow(0, begin, std::min(kChunk, end - begin)).to(at::kFloat), begin, sum);
   }
 }
 
-/// The same of gradients whose uses have sums of their own.
+/// The same for gradients whose uses have separate sums.
 void add_range_of_uses(const FlatBlock& flat, int64_t begin, int64_t end, ExactSum& sum) {
   constexpr int64_t kChunk = int64_t{1} << 18;
   for (; begin < end; begin += kChunk) {
@@ -38,7 +38,7 @@ bool counts(const FlatModel& model, const GroupRange& group) {
 void add_squares(FlatModel& model, ExactSum& sum) {
   c10::NoGradGuard no_grad;
   for (int b = 0; b < model.num_blocks(); ++b) {
-    if (model.is_tied_copy(b)) continue;  // its first holder counts it
+    if (model.is_tied_copy(b)) continue;  // counted by its first holder
     const FlatBlock& flat = model.flat(b);
     for (const GroupRange& group : flat.groups) {
       if (!counts(model, group)) continue;

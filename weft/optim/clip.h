@@ -6,15 +6,15 @@
 
 namespace weft {
 
-/// Adds the squares of all gradients that this rank owns to `sum`. Statistics and padding do not count. Exact but for the
-/// rounding within aligned runs of 64 elements, which no shard edge cuts: however the model is divided, the ranks' sums add up
+/// Adds the squares of all gradients that this rank owns to `sum`, excluding statistics and padding. Exact except for the
+/// rounding within aligned runs of 64 elements, which no shard edge cuts: for any division of the model, the ranks' sums add up
 /// to the same bits.
 void add_squares(FlatModel& model, ExactSum& sum);
 
-/// Adds those of all gradients of a block, whole, as this rank's backward has left them: in the same runs.
+/// Adds the squares of all of a block's gradients, as this rank's backward left them, in the same runs.
 void add_block_squares(FlatModel& model, int block, ExactSum& sum);
 
-/// The factor for gradients that keeps their norm to `limit` (Pascanu et al. 2013): min(1, limit / norm).
+/// Factor for gradients that limits their norm to `limit` (Pascanu et al. 2013): min(1, limit / norm).
 double clip_factor(double norm, double limit);
 
 }  // namespace weft

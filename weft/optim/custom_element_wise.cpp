@@ -1,4 +1,4 @@
-// The optimizer of an update that is the user's, once a trial has shown that it is element by element.
+// The optimizer for a user-defined update, after a trial shows that the update is element-wise.
 #include <ATen/ops/arange.h>
 #include <c10/core/GradMode.h>
 #include <fmt/format.h>
@@ -14,7 +14,7 @@ namespace weft {
 
 namespace {
 
-/// Elements by which an update is tried, made by their places: some gradients are below zero, and all weights differ.
+/// Elements for trying an update, made from their positions: some gradients are negative, and all weights differ.
 ElementRange trial(int64_t first, int64_t count, size_t states) {
   const at::Tensor places = at::arange(first, first + count, at::kFloat);
   ElementRange range{.weights = places.mul(0.01).add(0.1),
@@ -33,7 +33,7 @@ bool same_values(const at::Tensor& whole, int64_t begin, const at::Tensor& part)
          std::memcmp(whole.const_data_ptr<float>() + begin, part.const_data_ptr<float>(), bytes) == 0;
 }
 
-/// Elements that a shard begins at must come out as they do within a larger range.
+/// Elements that start a shard must get the same values as within a larger range.
 void check_element_wise(const ElementWiseUpdate& update) {
   const c10::NoGradGuard no_grad;
   constexpr int64_t kCount = 2 * kAlignElements;
@@ -46,10 +46,10 @@ void check_element_wise(const ElementWiseUpdate& update) {
     bool same = same_values(whole.weights, begin, part.weights);
     for (size_t i = 0; i < states; ++i) same = same && same_values(whole.state[i], begin, part.state[i]);
     if (same) continue;
-    throw InputError(fmt::format(
-        "optimizer {}: {} elements become others when they are updated by themselves than as a part of {}; an update must be "
-        "element by element, and the same each time",
-        update.name(), kAlignElements, kCount));
+    throw InputError(
+        fmt::format("optimizer {}: {} elements get different values when updated alone than as a part of {}; an update must be "
+                    "element-wise and deterministic",
+                    update.name(), kAlignElements, kCount));
   }
 }
 

@@ -1,4 +1,4 @@
-// CustomOptimizer: an optimizer of one's own among the others.
+// CustomOptimizer: a custom optimizer alongside the built-in ones.
 #pragma once
 
 #include <memory>
@@ -7,11 +7,11 @@ namespace weft {
 
 class ElementWiseUpdate;  // element_wise_update.h
 
-/// An optimizer whose update is the user's, element by element. State: 4 bytes a parameter for each name of state that it has.
+/// An optimizer with a user-defined, element-wise update. State: 4 bytes per parameter for each of the update's state names.
 struct CustomOptimizer {
-  double lr = 0.0;                                       ///< learning rate, where no schedule tells it
-  double weight_decay = 0.0;                             ///< what the update is told, but of biases and norms
-  std::shared_ptr<const ElementWiseUpdate> update = {};  ///< on all ranks one of the same class and numbers
+  double lr = 0.0;                                       ///< learning rate, if no schedule sets it
+  double weight_decay = 0.0;                             ///< passed to the update; 0 for biases and norms
+  std::shared_ptr<const ElementWiseUpdate> update = {};  ///< same class and numbers on all ranks
 };
 
 }  // namespace weft

@@ -1,4 +1,4 @@
-// Lion, RMSprop, Adagrad: what has no fused kernel, element by element.
+// Lion, RMSprop, Adagrad: element-wise optimizers without a fused kernel.
 #include <ATen/ops/mul.h>
 #include <ATen/ops/sqrt.h>
 #include <c10/core/GradMode.h>
@@ -16,7 +16,7 @@ class LionOptimizer : public ElementWiseOptimizer<Lion> {
   void update(int block, const UpdateStep& step) override {
     c10::NoGradGuard no_grad;
     ranges_.update(block, [&](UpdateRange& p) {
-      prepare_gradients(p, step.divisor, 0.0);  // its decay is of the weights alone
+      prepare_gradients(p, step.divisor, 0.0);  // its decay applies only to the weights
       at::Tensor& mean = p.state[0];
       const double decay = decay_of(p);
       if (decay != 0.0) p.weights.mul_(1.0 - rate_of(p, step) * decay);

@@ -1,4 +1,4 @@
-// What optimizers have in common, and how each is made.
+// Shared base of the optimizers, and their factories.
 #pragma once
 
 #include <memory>
@@ -14,11 +14,11 @@ namespace weft {
 template <class Options>
 class ElementWiseOptimizer : public Optimizer {
  public:
-  /// Of `model`, which must outlive it; `ranges` is how an update goes through it, with all states of state_names().
+  /// Updates `model`, which must outlive it. `ranges` sets how an update visits the model, with all states of state_names().
   ElementWiseOptimizer(FlatModel& model, const Options& options, const ParameterRules& rules,
                        const RangeOptions& ranges = {.most = kRangeElements})
       : ElementWiseOptimizer(model, options, rules, ranges, num_states(options)) {}
-  /// The same, of which ranges have the first `states`.
+  /// The same, but ranges include only the first `states` states.
   ElementWiseOptimizer(FlatModel& model, const Options& options, const ParameterRules& rules, const RangeOptions& ranges,
                        int states)
       : options_(options), ranges_(model, states, rules, aged(options, ranges)) {}
@@ -38,15 +38,15 @@ class ElementWiseOptimizer : public Optimizer {
   }
 
  protected:
-  /// The weight decay of its parameters.
+  /// Weight decay of the range's parameters.
   double decay_of(const UpdateRange& range) const {
     return range.weight_decay.value_or(range.decay ? options_.weight_decay : 0.0);
   }
-  /// The learning rate of its parameters.
+  /// Learning rate of the range's parameters.
   static double rate_of(const UpdateRange& range, const UpdateStep& step) { return step.lr * range.lr_factor; }
 
-  const Options options_;  ///< as they were checked
-  UpdateRanges ranges_;    ///< what updates go through
+  const Options options_;  ///< validated
+  UpdateRanges ranges_;    ///< ranges visited by updates
 
  private:
   static RangeOptions aged(const Options& options, RangeOptions ranges) {
@@ -55,7 +55,7 @@ class ElementWiseOptimizer : public Optimizer {
   }
 };
 
-/// make_optimizer() of each kind.
+/// make_optimizer() for each kind.
 std::unique_ptr<Optimizer> make_of(FlatModel& model, const AdamW& options, const ParameterRules& rules);
 std::unique_ptr<Optimizer> make_of(FlatModel& model, const Sgd& options, const ParameterRules& rules);        ///< the same
 std::unique_ptr<Optimizer> make_of(FlatModel& model, const Lars& options, const ParameterRules& rules);       ///< the same

@@ -11,7 +11,7 @@ namespace weft {
 
 namespace {
 
-// What checkpoints call other things of a parameter: checkpoint/format/saved_checkpoint.h.
+// Names that checkpoints use for other data of a parameter: checkpoint/format/saved_checkpoint.h.
 constexpr const char* kTaken[] = {"model", "step", "ema"};
 
 }  // namespace
@@ -21,7 +21,7 @@ void check_update(const std::shared_ptr<const ElementWiseUpdate>& update) {
   const std::string name = update->name();
   if (name.empty() || name.find('\n') != std::string::npos)
     throw InputError(
-        fmt::format("optimizer: an ElementWiseUpdate is called '{}'; its name must be one line, and not empty", name));
+        fmt::format("optimizer: an ElementWiseUpdate has the name '{}'; it must be one line, and not empty", name));
   const std::vector<std::string> states = update->state_names();
   for (size_t i = 0; i < states.size(); ++i) {
     const bool taken = std::find(std::begin(kTaken), std::end(kTaken), states[i]) != std::end(kTaken);
@@ -29,7 +29,7 @@ void check_update(const std::shared_ptr<const ElementWiseUpdate>& update) {
     if (!states[i].empty() && states[i].find('/') == std::string::npos && !taken && !twice) continue;
     throw InputError(fmt::format(
         "optimizer {}: state '{}' {}", name, states[i],
-        twice ? "is named twice; give each a name of its own" : "cannot be a name in checkpoints; take another, without '/'"));
+        twice ? "is named twice; use different names" : "cannot be a name in checkpoints; use another, without '/'"));
   }
 }
 

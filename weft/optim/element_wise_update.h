@@ -1,11 +1,11 @@
-// ElementWiseUpdate: an optimizer of one's own, as a class that updates elements side by side.
+// ElementWiseUpdate: a custom optimizer, as a class that updates elements independently.
 //
-// What an element becomes must follow from its own weight, gradient and state alone: then it is the same wherever a rank's
-// share of a tensor begins, and the optimizer goes with every ZeRO level, tensor and pipeline parallelism, offloading and
-// checkpoints between any of them. Anything else (norms of tensors, rows and columns, random numbers) is refused.
+// An element's new value must depend only on its own weight, gradient and state. Then it does not depend on where a rank's
+// share of a tensor begins, and the optimizer works with every ZeRO level, tensor and pipeline parallelism, offloading, and
+// checkpoints that move between these. Anything else (norms of tensors, rows and columns, random numbers) is refused.
 //
-// Memory: 4 bytes a parameter for each name of state, divided over ranks as the parameters are, and an update's temporaries of
-// at most kRangeElements (update_ranges.h).
+// Memory: 4 bytes per parameter for each state name, divided over ranks like the parameters, and an update's temporaries of at
+// most kRangeElements (update_ranges.h).
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -17,31 +17,31 @@
 
 namespace weft {
 
-/// What an update is given: [n] float32 elements of one or several tensors, to be changed in place.
+/// Arguments of an update: [n] float32 elements of one or several tensors, changed in place.
 struct ElementRange {
-  at::Tensor weights;             ///< what the update moves
-  at::Tensor gradients;           ///< of the mean loss of the global batch, clipped; may be written over
+  at::Tensor weights;             ///< updated
+  at::Tensor gradients;           ///< gradients of the mean loss of the global batch, clipped; may be overwritten
   std::vector<at::Tensor> state;  ///< in the order of state_names(); zero before the first update
-  double lr = 0.0;                ///< of this step, times lr_factor of the parameter's rule
-  double weight_decay = 0.0;      ///< CustomOptimizer's, or that of the parameter's rule; 0 for biases and norms
-  int64_t number = 1;             ///< of the elements' updates, this one included
+  double lr = 0.0;                ///< learning rate of this step, times lr_factor of the parameter's rule
+  double weight_decay = 0.0;      ///< CustomOptimizer's, or the parameter rule's; 0 for biases and norms
+  int64_t number = 1;             ///< number of updates of these elements, including this one
 };
 
 /// An optimizer's update.
 class ElementWiseUpdate {
  public:
   virtual ~ElementWiseUpdate() = default;
-  /// What it is called: "sign-sgd". Checkpoints tell by it whose state they hold.
+  /// Name of the optimizer: "sign-sgd". Checkpoints use it to identify the optimizer's state.
   virtual std::string name() const = 0;
-  /// Its numbers in words, "momentum 0.9": ranks compare them before they train.
+  /// Its settings in words, "momentum 0.9": ranks compare them before training.
   virtual std::string numbers() const { return {}; }
-  /// Names of what it keeps of each parameter beside the weight, as checkpoints have them: "momentum".
+  /// Names of its state tensors per parameter, as in checkpoints: "momentum".
   virtual std::vector<std::string> state_names() const { return {}; }
-  /// Updates the range in place. Called on each rank for what it owns, without autograd; what it throws ends the step.
+  /// Updates the range in place. Called on each rank for the elements it owns, without autograd; an exception ends the step.
   virtual void update(const ElementRange& range) const = 0;
 };
 
-/// Throws InputError where it is null, has no name, or a name of state that checkpoints cannot have, or twice.
+/// Throws InputError if it is null, has no name, or has a state name that is invalid in checkpoints or occurs twice.
 void check_update(const std::shared_ptr<const ElementWiseUpdate>& update);
 
 }  // namespace weft

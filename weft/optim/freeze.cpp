@@ -31,8 +31,8 @@ void check_range(const ParameterRule& rule) {
   if (rule.weight_decay && !valid(*rule.weight_decay)) refuse("weight_decay", *rule.weight_decay);
 }
 
-/// Runs as the block in it, some of whose parameters it tells to be frozen.
-class PartlyFrozen : public Block, public HasKind, public ChecksSplits, public DrawsAs {
+/// Wraps a block and declares some of its parameters frozen.
+class PartlyFrozen : public Block, public HasKind, public ChecksSplits, public HasRandomName {
  public:
   PartlyFrozen(std::shared_ptr<Block> block, std::vector<bool> frozen) : block_(std::move(block)), frozen_(std::move(frozen)) {}
 
@@ -49,7 +49,7 @@ class PartlyFrozen : public Block, public HasKind, public ChecksSplits, public D
   bool always_uses_all() const override { return block_->always_uses_all(); }
   std::string random_name() const override { return random_name_of(*block_); }
 
-  /// Blocks without a kind are each of their own.
+  /// Blocks without a kind match no other.
   std::string kind() const override {
     const Block& inner = *block_;
     const auto* with_kind = dynamic_cast<const HasKind*>(&inner);
@@ -114,10 +114,10 @@ Model with_rules(Model model, const ParameterRules& rules) {
   }
   for (size_t i = 0; i < rules.size(); ++i) {
     if (used[i]) continue;
-    throw InputError(fmt::format(
-        "parameters '{}' (group {}): {}", shortened(rules[i].names), i + 1,
-        matched[i] ? "earlier patterns have taken all that have such a name; put it before them"
-                   : fmt::format("no parameter of model '{}' has such a name; its first is '{}'", model.name, example)));
+    throw InputError(
+        fmt::format("parameters '{}' (group {}): {}", shortened(rules[i].names), i + 1,
+                    matched[i] ? "earlier groups match all of these parameters; move this group before them"
+                               : fmt::format("no parameter of model '{}' matches; its first is '{}'", model.name, example)));
   }
   return model;
 }

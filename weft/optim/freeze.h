@@ -1,4 +1,4 @@
-// with_rules: a model some of whose parameters are frozen by their names.
+// with_rules: a model with some parameters frozen by name.
 #pragma once
 
 #include "weft/nn/model.h"
@@ -6,8 +6,8 @@
 
 namespace weft {
 
-/// The model with what its rules freeze frozen. Running statistics go on moving. Throws InputError for a rule that is out of
-/// range, or that is first for no parameter of the model.
+/// Returns the model with the parameters frozen that `rules` freeze. Running statistics still update. Throws InputError for a
+/// rule with a value out of range, or one that is not the first match of any parameter.
 Model with_rules(Model model, const ParameterRules& rules);
 
 }  // namespace weft

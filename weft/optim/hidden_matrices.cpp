@@ -13,7 +13,7 @@ namespace weft {
 
 namespace {
 
-/// What is looked at of a parameter.
+/// Properties of a parameter that decide.
 struct Candidate {
   std::string name;
   std::vector<int64_t> shape;
@@ -29,7 +29,7 @@ bool is_matrix(const Candidate& c, const ParameterRules& rules, int last_block) 
   if (!rule || !rule->muon) return c.shape.size() >= 2 && c.decays && !c.embedding && c.block != last_block;
   if (*rule->muon && c.shape.size() < 2) {
     throw InputError(
-        fmt::format("parameters '{}': muon = true, but '{}' has {} dimension{}, and Muon moves matrices; leave it out",
+        fmt::format("parameters '{}': muon = true, but '{}' has {} dimension{}, and Muon updates only matrices; leave it out",
                     shortened(rule->names), c.name, c.shape.size(), c.shape.size() == 1 ? "" : "s"));
   }
   return *rule->muon;
@@ -41,7 +41,7 @@ std::vector<bool> find(const std::vector<Candidate>& candidates, const Parameter
   for (const Candidate& c : candidates) found.push_back(is_matrix(c, rules, model.num_blocks() - 1));
   if (std::find(found.begin(), found.end(), true) == found.end()) {
     throw InputError(
-        fmt::format("optimizer muon: model '{}' has no hidden matrix: none but embeddings and its last block, '{}'; name some "
+        fmt::format("optimizer muon: model '{}' has no hidden matrix outside embeddings and its last block, '{}'; select some "
                     "with muon = true (optimizer.groups), or use adamw",
                     model.name, model.blocks.back().name));
   }

@@ -1,8 +1,8 @@
-// Hidden matrices: the parameters that Muon orthogonalises, and what a step then takes.
+// Hidden matrices: the parameters that Muon orthogonalises, and the cost of a step.
 //
-// Those are the trained tensors of two dimensions or more that take weight decay, but for embeddings and for the model's last
-// block, its head: what maps activations to activations. A convolution's kernel [out, in, h, w] counts as the matrix [out, in h
-// w]. Rules by name say otherwise (ParameterRule::muon).
+// They are the trained tensors of two dimensions or more that take weight decay, except embeddings and those of the model's
+// last block, its head. These tensors map activations to activations. A convolution's kernel [out, in, h, w] counts as the
+// matrix [out, in h w]. Rules by name override this (ParameterRule::muon).
 #pragma once
 
 #include <cstdint>
@@ -14,19 +14,19 @@
 
 namespace weft {
 
-/// By FlatModel::params(): whether Muon orthogonalises it. Throws InputError where it finds none, or for a rule that says so of
-/// one that is no matrix.
+/// Marks the entries of FlatModel::params() that Muon orthogonalises. Throws InputError if there are no hidden matrices, or if
+/// a rule selects a parameter that is not a matrix.
 std::vector<bool> hidden_matrices(const FlatModel& model, const ParameterRules& rules);
 
-/// What one block's parameters are to Muon.
+/// One block's parameters, as Muon sees them.
 struct MatrixCounts {
-  int64_t matrices = 0;      ///< those that it orthogonalises
-  int64_t others = 0;        ///< elements of trained parameters that take AdamW
-  int64_t largest_side = 0;  ///< of the matrix that takes most memory: the shorter side
-  int64_t largest = 0;       ///< its elements
+  int64_t matrices = 0;      ///< parameters that it orthogonalises
+  int64_t others = 0;        ///< elements of trained parameters that AdamW updates
+  int64_t largest_side = 0;  ///< shorter side of the matrix that takes the most memory
+  int64_t largest = 0;       ///< elements of that matrix
 };
 
-/// By block of a model that is not bound yet. Throws as hidden_matrices() does.
+/// Counts by block of an unbound model. Throws like hidden_matrices().
 std::vector<MatrixCounts> count_matrices(const Model& model, const ParameterRules& rules);
 
 }  // namespace weft

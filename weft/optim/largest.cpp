@@ -19,7 +19,7 @@ namespace weft {
 namespace {
 
 int64_t largest_in(const at::Tensor& values) {
-  constexpr int64_t kGrain = int64_t{1} << 16;  // what is worth a thread
+  constexpr int64_t kGrain = int64_t{1} << 16;  // minimum elements per thread
   const auto* data = values.const_data_ptr<float>();
   std::atomic<int64_t> most = 0;
   parallel_for(values.numel(), kGrain, [&](int64_t begin, int64_t end) {
@@ -32,7 +32,7 @@ int64_t largest_in(const at::Tensor& values) {
 }
 
 int64_t largest_on_host(const at::Tensor& values) {
-  constexpr int64_t kChunk = int64_t{1} << 18;  // of values that must be converted first
+  constexpr int64_t kChunk = int64_t{1} << 18;  // values per chunk, if they must be converted first
   const at::Tensor flat = values.reshape({-1});
   if (flat.scalar_type() == at::kFloat) return largest_in(flat.contiguous());
   int64_t most = 0;
@@ -45,7 +45,7 @@ int64_t largest_on_host(const at::Tensor& values) {
 
 int64_t bits_of(float magnitude) { return largest_magnitude(&magnitude, 1); }
 
-/// Of tensors on another device: one number comes to the host.
+/// Handles tensors on another device: copies one number to the host.
 int64_t largest_on_device(const std::vector<at::Tensor>& all) {
   std::vector<at::Tensor> most;
   for (const at::Tensor& values : all) {

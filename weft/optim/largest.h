@@ -1,6 +1,6 @@
-// The largest magnitude among gradients, by which an update is refused before it writes what is not finite.
+// The largest magnitude among gradients, used to refuse an update before it writes non-finite values.
 //
-// One pass over what a rank owns, and nothing kept: far less than the norm, whose squares are exact.
+// One pass over what a rank owns, without temporaries: far cheaper than the norm, whose squares are exact.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -12,21 +12,21 @@
 
 namespace weft {
 
-/// The largest magnitude of a floating-point tensor's values, as the bits of a float32: they order as magnitudes do, infinity
-/// above all numbers and what is no number above that, so that the largest of several ranks' is the largest of all. 0 of none.
+/// The largest magnitude in a floating-point tensor, as the bits of a float32. These order like magnitudes, with infinity above
+/// all numbers and NaN above infinity, so the largest of several ranks' bits is the largest of all. 0 for no values.
 int64_t largest_bits(const at::Tensor& values);
-/// The magnitude of such bits.
+/// The magnitude that these bits represent.
 float magnitude_of(int64_t bits);
 
-/// Whether all values are finite.
+/// Returns whether all values are finite.
 bool is_finite(const at::Tensor& values);
 
-/// largest_bits() of all gradients that this rank owns; of changes of statistics if one of them is not finite.
+/// largest_bits() of all gradients that this rank owns, or of its changes of statistics if one of them is not finite.
 int64_t largest_gradient(FlatModel& model);
-/// Whether all changes of statistics that this rank owns are finite.
+/// Returns whether all changes of statistics that this rank owns are finite.
 bool has_finite_statistics(FlatModel& model);
-/// The first parameter or statistic that has a gradient or change on this rank that is not finite; empty: none has. For the way
-/// to an error.
+/// The first parameter or statistic with a non-finite gradient or change on this rank; empty if all are finite. For error
+/// messages.
 std::string first_not_finite(FlatModel& model);
 
 }  // namespace weft

@@ -1,4 +1,4 @@
-// LARS and LAMB: a rate of its own for each whole tensor, by the norms of its weights and of what moves them.
+// LARS and LAMB: a separate rate for each whole tensor, from the norms of its weights and its update.
 #include <ATen/ops/add.h>
 #include <ATen/ops/div.h>
 #include <ATen/ops/mul.h>
@@ -15,7 +15,7 @@ namespace weft {
 
 namespace {
 
-/// The norms of a whole tensor: of its weights, and of what moves them.
+/// Norms of a whole tensor's weights and of its update.
 struct TensorNorms {
   double weights = 0.0, move = 0.0;
 };
@@ -38,7 +38,7 @@ class LayerWise : public ElementWiseOptimizer<Options> {
     c10::NoGradGuard no_grad;
     FlatModel& model = this->ranges_.model();
     for (int block = 0; block < model.num_blocks(); ++block) {
-      if (!model.holds(block) || model.is_tied_copy(block)) continue;  // its first holder counts it
+      if (!model.holds(block) || model.is_tied_copy(block)) continue;  // counted by its first holder
       this->ranges_.visit(block, [&](UpdateRange& p) {
         if (!p.decay || (!p.split && !model.options().counts_unsplit)) return;
         const at::Tensor move = move_of(p, step);
@@ -64,7 +64,7 @@ class LayerWise : public ElementWiseOptimizer<Options> {
   }
 
  protected:
-  /// Values whose norm the ratio is by; the range stays as it is.
+  /// Values whose norm the ratio uses; leaves the range unchanged.
   virtual at::Tensor move_of(const UpdateRange& range, const UpdateStep& step) const = 0;
   virtual double ratio(const TensorNorms& norms, const UpdateStep& step, double decay) const = 0;
 
@@ -76,7 +76,7 @@ class LayerWise : public ElementWiseOptimizer<Options> {
   }
 
  private:
-  std::vector<double> ratios_;  ///< of each parameter, for the step at hand
+  std::vector<double> ratios_;  ///< by parameter, for the current step
 };
 
 class LarsOptimizer : public LayerWise<Lars> {
@@ -98,7 +98,7 @@ class LarsOptimizer : public LayerWise<Lars> {
   }
 
  protected:
-  /// Undivided: its norm is.
+  /// Not divided by the step's divisor: ratio() divides the norm instead.
   at::Tensor move_of(const UpdateRange& p, const UpdateStep& /*step*/) const override { return p.gradients; }
 
   double ratio(const TensorNorms& norms, const UpdateStep& step, double decay) const override {
@@ -134,7 +134,7 @@ class LambOptimizer : public LayerWise<Lamb> {
     at::Tensor mean, squares;
   };
 
-  /// After this step; the range stays as it is.
+  /// Moments after this step; leaves the range unchanged.
   Moments moments_of(const UpdateRange& p, const UpdateStep& step) const {
     const at::Tensor gradients = at::div(p.gradients, step.divisor);
     return {at::mul(p.state[0], options_.beta1).add_(gradients, 1.0 - options_.beta1),

@@ -16,7 +16,7 @@ double LearningRate::at(int64_t step) const {
     const double way = static_cast<double>(step + 1) / static_cast<double>(warmup);
     return peak * (warmup_share == 0.0 ? way : warmup_share + (1.0 - warmup_share) * way);
   }
-  const int64_t top = std::max<int64_t>(0, warmup - 1);  // the step that has the peak
+  const int64_t top = std::max<int64_t>(0, warmup - 1);  // the step with the peak
   const double length = static_cast<double>(std::max<int64_t>(1, steps - 1 - top));
   const double progress = std::min(1.0, static_cast<double>(step - top) / length);
   const auto above_final = [this](double share) { return peak * (final_share + (1.0 - final_share) * share); };

@@ -1,4 +1,4 @@
-// The optimizer that options tell of.
+// Constructs the optimizer selected by its options.
 #pragma once
 
 #include <memory>
@@ -8,8 +8,8 @@
 
 namespace weft {
 
-/// The optimizer of `model`, which must outlive it; the rates and decays of `rules` are heeded (what they freeze is the
-/// model's: with_rules()). Throws InputError for a value out of its range.
+/// Makes the optimizer of `model`, which must outlive it, with the rates and decays of `rules` (parameters that they freeze
+/// must already be frozen: with_rules()). Throws InputError for a value out of range.
 std::unique_ptr<Optimizer> make_optimizer(FlatModel& model, const OptimizerOptions& options, const ParameterRules& rules = {});
 
 }  // namespace weft

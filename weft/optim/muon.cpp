@@ -1,8 +1,8 @@
-// Muon: orthogonal moves of whole hidden matrices, and AdamW for the rest.
+// Muon: orthogonal updates of hidden matrices, and AdamW for the rest.
 //
-// The momentum of a matrix is element by element, on what the rank owns. What is to be made orthogonal of it goes over the wire
-// in bfloat16, the type that PyTorch's Newton-Schulz steps are in. Each of their sums is within one product of matrices, so
-// that a matrix has the same bits on every rank, as long as the ranks have as many threads.
+// The momentum of a matrix is element-wise, for the elements that the rank owns. The input of the orthogonalisation is gathered
+// in bfloat16, the type of PyTorch's Newton-Schulz steps. Each of their sums lies within one matrix product, so a matrix has
+// the same bits on every rank, as long as the ranks have the same number of threads.
 #include <ATen/ops/_fused_adamw.h>
 #include <ATen/ops/addmm.h>
 #include <ATen/ops/empty.h>
@@ -27,7 +27,7 @@ namespace {
 /// Five steps take singular values in (0, 1] to about [0.7, 1.2]: x -> a x + b x^3 + c x^5 (Jordan et al. 2024).
 constexpr double kA = 3.4445, kB = -4.7750, kC = 2.0315;
 
-/// Of a bfloat16 matrix [rows, columns], which it may overwrite, the nearest orthogonal one, about: the same shape, contiguous.
+/// Approximates the orthogonal matrix nearest to a bfloat16 [rows, columns], which it may overwrite: same shape, contiguous.
 at::Tensor orthogonal(at::Tensor x, int steps, double eps) {
   const bool tall = x.size(0) > x.size(1);
   if (tall) x = x.t();
@@ -112,7 +112,7 @@ class MuonOptimizer : public ElementWiseOptimizer<Muon> {
   }
 
  private:
-  /// `moves`: of all shards.
+  /// Updates this rank's part of a matrix; `moves` is gathered from all shards.
   void move_matrix(int index, const at::Tensor& moves, const UpdateStep& step) {
     const Param& param = ranges_.model().params()[index];
     const GroupRange own = ranges_.own(index);
@@ -124,13 +124,13 @@ class MuonOptimizer : public ElementWiseOptimizer<Muon> {
     const int64_t first = own.begin + flat.owned.begin - param.offset;
     at::Tensor move = orthogonal_move.narrow(0, first, own.end - own.begin).to(at::kFloat);
     const double rate = step.lr * ranges_.lr_factor_of(index);
-    // One rounding an operation: an element has the same bits wherever in a vector it stands.
+    // One rounding per operation: an element has the same bits at any position in a vector.
     at::Tensor weights = flat.master.narrow(0, own.begin, own.end - own.begin);
     weights.mul_(1.0 - rate * ranges_.decay_of(index, options_.weight_decay));
     weights.sub_(move.mul_(rate * rate_by_shape(options_.adjust, rows, columns)));
   }
 
-  /// AdamW's update. `second` has the mean squares of the block's parameters that are no matrices, side by side.
+  /// AdamW's update. `second` has the mean squares of the block's parameters that are not matrices, concatenated.
   void update_others(UpdateRange& p, const at::Tensor& second, const UpdateStep& step) {
     prepare_gradients(p, step.divisor, 0.0);
     const at::Tensor squares = at::zeros(p.weights.sizes(), p.weights.options());
@@ -150,7 +150,7 @@ class MuonOptimizer : public ElementWiseOptimizer<Muon> {
   }
 
   std::vector<at::Tensor> gathered_;   ///< by block: the moves of all shards, for its next update
-  std::vector<int64_t> second_begin_;  ///< by parameter that is no matrix: where its mean squares begin in the second state
+  std::vector<int64_t> second_begin_;  ///< by parameter that is not a matrix: where its mean squares begin in the second state
   std::vector<int64_t> second_numel_;  ///< by block: elements of the second state
 };
 

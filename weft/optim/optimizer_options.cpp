@@ -15,7 +15,7 @@ void require(bool good, const char* key, double value, const char* rule) {
   if (!good) throw InputError(fmt::format("optimizer.{} is {}; it must be {}", key, value, rule));
 }
 
-using Float = std::numeric_limits<float>;  // in which updates compute
+using Float = std::numeric_limits<float>;  // the type of updates
 
 void require_not_negative(const char* key, double value) {
   require(value >= 0, key, value, "at least 0");
@@ -23,12 +23,12 @@ void require_not_negative(const char* key, double value) {
 }
 void require_positive(const char* key, double value) {
   require(value > 0, key, value, "above 0");
-  require(value >= Float::min(), key, value, "at least 1.2e-38, as it is 0 in float32");
+  require(value >= Float::min(), key, value, "at least 1.2e-38, as less is 0 in float32");
   require(value <= Float::max(), key, value, "at most 3.4e38, float32's largest");
 }
 void require_share(const char* key, double value) { require(value >= 0 && value < 1, key, value, "in [0, 1)"); }
 
-/// The numbers that such options have.
+/// Checks the numbers in these options.
 template <class Options>
 void check(const Options& o) {
   require_not_negative("lr", o.lr);
@@ -73,7 +73,7 @@ std::string text(const RmsProp& o) { return fmt::format("RMSprop, alpha {}, eps 
 std::string text(const Adagrad& o) { return fmt::format("Adagrad, eps {}", o.eps); }
 std::string text(const Muon& o) {
   return fmt::format(
-      "Muon, momentum {}{}, {} Newton-Schulz steps, eps {}, rate {}; beside it AdamW, rate {}, betas {} and {}, eps {}",
+      "Muon, momentum {}{}, {} Newton-Schulz steps, eps {}, rate {}; others by AdamW, rate {}, betas {} and {}, eps {}",
       o.momentum, o.nesterov ? " (Nesterov)" : "", o.ns_steps, o.ns_eps, kMatrixRates.of(o.adjust), o.adam_lr, o.beta1, o.beta2,
       o.eps);
 }

@@ -1,5 +1,5 @@
-// ParameterRule: parameters by their names, and what is otherwise for them: their rate, their weight decay, or that they are
-// not trained (what PyTorch's parameter groups are for). Torch-free.
+// ParameterRule: settings for parameters by name: learning rate, weight decay, or exclusion from training (like PyTorch's
+// parameter groups). Torch-free.
 #pragma once
 
 #include <optional>
@@ -8,24 +8,24 @@
 
 namespace weft {
 
-/// What holds for the parameters whose full names match.
+/// Settings of the parameters whose full names match.
 struct ParameterRule {
-  std::string names;                        ///< a pattern as of a shell: "h.0.*", "*.bias"; * stands for dots too
-  double lr_factor = 1.0;                   ///< times the learning rate; at least 0
-  std::optional<double> weight_decay = {};  ///< in place of the optimizer's, of biases and norms too; at least 0
-  std::optional<bool> muon = {};            ///< of the optimizer Muon: they are hidden matrices, or are not
-  bool frozen = false;                      ///< they keep their values, and take neither gradients nor optimizer state
+  std::string names;                        ///< a shell pattern: "h.0.*", "*.bias"; * also matches dots
+  double lr_factor = 1.0;                   ///< factor of the learning rate; at least 0
+  std::optional<double> weight_decay = {};  ///< replaces the optimizer's, also for biases and norms; at least 0
+  std::optional<bool> muon = {};            ///< whether Muon takes them as hidden matrices; empty: as in hidden_matrices.h
+  bool frozen = false;                      ///< they keep their values and have no gradients or optimizer state
 
-  bool operator==(const ParameterRule&) const = default;  ///< all of it
+  bool operator==(const ParameterRule&) const = default;  ///< member by member
 };
 
-/// Of those that match a name the first holds; what none matches is as the optimizer says.
+/// The first matching rule applies; parameters that no rule matches use the optimizer's settings.
 using ParameterRules = std::vector<ParameterRule>;
 
-/// The rule for a parameter's full name; null: none.
+/// The rule for a parameter's full name; null if no rule matches.
 const ParameterRule* rule_of(const ParameterRules& rules, const std::string& name);
 
-/// The rules in words, one after the other; empty for none.
+/// The rules in words, in order; empty without rules.
 std::string rules_text(const ParameterRules& rules);
 
 }  // namespace weft

@@ -13,7 +13,7 @@ namespace weft {
 
 namespace {
 
-/// Eight running sums, so that the compiler may use vectors without changing the order of any of them.
+/// Eight running sums, so the compiler may vectorise without changing the order of any sum.
 double sum_of_squares(const float* values, int64_t numel) {
   constexpr int64_t kLanes = 8;
   std::array<double, kLanes> sums{};
@@ -30,7 +30,7 @@ double sum_of_squares(const float* values, int64_t numel) {
   return total;
 }
 
-/// On another device: one number a run comes to the host.
+/// Handles values on another device: copies one number per run to the host.
 void add_squares_of_device(const at::Tensor& values, int64_t before, ExactSum& sum) {
   const int64_t runs = ceil_divide(before + values.numel(), kAlignElements);
   at::Tensor squares = at::zeros({runs * kAlignElements}, values.options().dtype(at::kDouble));

@@ -1,4 +1,4 @@
-// Sums of squares that come to the same bits however a flat range is divided at multiples of 64 elements.
+// Sums of squares with the same bits for any division of a flat range at multiples of 64 elements.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -7,8 +7,8 @@
 
 namespace weft {
 
-/// Adds the squares of `values`, float32 [n], that begin at element `offset` of a flat range. Exact but for the rounding within
-/// runs of 64 elements of the range, which no shard edge cuts.
+/// Adds the squares of `values`, float32 [n], that begin at element `offset` of a flat range. Exact except for the rounding
+/// within runs of 64 elements of the range, which no shard edge cuts.
 void add_squares(const at::Tensor& values, int64_t offset, ExactSum& sum);
 
 }  // namespace weft

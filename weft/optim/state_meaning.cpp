@@ -10,7 +10,7 @@ namespace weft {
 
 namespace {
 
-/// What a tensor of state holds.
+/// Content of a state tensor.
 constexpr const char* kMean = "mean of gradients, corrected by its age";
 constexpr const char* kSquares = "mean of squared gradients, corrected by its age";
 constexpr const char* kPlainMean = "mean of gradients";

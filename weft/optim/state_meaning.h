@@ -1,4 +1,4 @@
-// What an optimizer's state means: whether another may go on from it.
+// Meaning of an optimizer's state, which decides whether another optimizer can resume from it.
 #pragma once
 
 #include <map>
@@ -9,9 +9,9 @@
 
 namespace weft {
 
-/// What each tensor of state is, by its name, in words: two optimizers whose words are the same may go on from one another's.
+/// Meaning of each state tensor by name, in words: two optimizers with the same words may resume from each other's state.
 std::map<std::string, std::string> state_meanings(const OptimizerOptions& options);
-/// The same of a checkpoint that does not say, by the names of the states in it; without those that may be several optimizers'.
+/// The same for a checkpoint that does not record meanings, from its state names; omits names that several optimizers use.
 std::map<std::string, std::string> meanings_of_names(const std::vector<std::string>& names);
 
 }  // namespace weft

@@ -18,7 +18,7 @@ UpdateRanges::UpdateRanges(FlatModel& model, int count, const ParameterRules& ru
     const bool matrix = !options.matrices.empty() && options.matrices[settings_.size()];
     settings_.push_back(rule ? Setting{rule->lr_factor, rule->weight_decay, matrix} : Setting{.matrix = matrix});
   }
-  if (has_settings_ && options_.most == 0) options_.most = kRangeElements;  // of which copies are made
+  if (has_settings_ && options_.most == 0) options_.most = kRangeElements;  // ranges are copied
 }
 
 void UpdateRanges::visit(int block, Visit visit) {
@@ -58,8 +58,8 @@ void UpdateRanges::visit(int block, Visit visit) {
   }
 }
 
-/// Where parameters of several settings lie in one range, it is visited as a whole with each, and what belongs to the setting
-/// is kept: so a vector begins where it does without rules, and every element has the same bits however it is sharded.
+/// If parameters of several settings lie in one range, it is visited as a whole once per setting, and only the elements of that
+/// setting are kept. So vectors begin where they do without rules, and every element has the same bits for any sharding.
 void UpdateRanges::visit_by_setting(const UpdateRange& range, const std::vector<TensorPart>& tensors, Visit visit) const {
   std::map<std::pair<Setting, int64_t>, std::vector<TensorPart>> by_setting;
   bool all = true;
@@ -125,7 +125,7 @@ GroupRange UpdateRanges::own(int param) const {
   return model_.flat(p.block).own({.group = p.group, .begin = p.offset, .end = p.offset + p.numel});
 }
 
-/// Of elements [begin, end) of the block's shard.
+/// Tensors in elements [begin, end) of the block's shard.
 std::vector<TensorPart> UpdateRanges::tensors_of(int block, int64_t begin, int64_t end) const {
   const FlatBlock& flat = model_.flat(block);
   std::vector<TensorPart> parts;

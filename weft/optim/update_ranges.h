@@ -1,4 +1,4 @@
-// UpdateRanges: an optimizer's state, and the walk of an update over what a rank owns of a block.
+// UpdateRanges: an optimizer's state, and how an update visits the parts of a block that a rank owns.
 #pragma once
 
 #include <c10/util/FunctionRef.h>
@@ -15,77 +15,77 @@ namespace weft {
 
 /// Elements of one tensor in a range.
 struct TensorPart {
-  int param = 0;      ///< index into FlatModel::params()
-  int64_t begin = 0;  ///< in the range
+  int param = 0;      ///< index in FlatModel::params()
+  int64_t begin = 0;  ///< first element, in the range
   int64_t end = 0;    ///< the element after the last
 };
 
-/// What is updated at a time: elements of one group of a block, side by side.
+/// A unit of update: contiguous elements of one group of a block.
 struct UpdateRange {
   at::Tensor weights;                       ///< [n] float32
-  at::Tensor gradients;                     ///< [n] float32, not divided yet; may be rewritten
+  at::Tensor gradients;                     ///< [n] float32, not divided yet; may be overwritten
   std::vector<at::Tensor> state;            ///< [n] float32 each
-  bool decay = true;                        ///< they take weight decay
-  double lr_factor = 1.0;                   ///< their rate is the step's times this
-  std::optional<double> weight_decay = {};  ///< in place of the optimizer's, whatever `decay`
-  bool split = false;                       ///< their tensors are split over the ranks of a layer
-  int64_t number = 1;                       ///< of this update among theirs, from 1, where RangeOptions::ages
-  bool matrix = false;                      ///< they are of RangeOptions::matrices
-  int64_t begin = 0;                        ///< of the first one, among what the rank owns of the block
-  std::vector<TensorPart> tensors = {};     ///< of which they are; where the walk is asked for it
+  bool decay = true;                        ///< its parameters take weight decay
+  double lr_factor = 1.0;                   ///< factor of the step's rate
+  std::optional<double> weight_decay = {};  ///< replaces the optimizer's, whether or not `decay` is true
+  bool split = false;                       ///< its tensors are split over the ranks of a layer
+  int64_t number = 1;                       ///< number of this update of its parameters, from 1, if RangeOptions::ages
+  bool matrix = false;                      ///< its parameters are in RangeOptions::matrices
+  int64_t begin = 0;                        ///< index of the first element among those the rank owns of the block
+  std::vector<TensorPart> tensors = {};     ///< the tensors in the range, with RangeOptions::tensors
 };
 
 /// Divides the range's gradients, and adds `decay` times its weights to them.
 void prepare_gradients(UpdateRange& range, double divisor, double decay);
 
-/// How a walk goes.
+/// Options of the iteration.
 struct RangeOptions {
-  int64_t most = 0;                 ///< elements of a range where gradients are float32; 0: a whole group
-  bool tensors = false;             ///< UpdateRange::tensors
-  bool ages = false;                ///< parameters of different ages are visited apart from one another
-  std::vector<bool> matrices = {};  ///< by parameter: those that are visited apart from the others; empty: none
+  int64_t most = 0;                 ///< maximum elements of a range if gradients are float32; 0: a whole group
+  bool tensors = false;             ///< fill UpdateRange::tensors
+  bool ages = false;                ///< parameters of different ages are visited separately
+  std::vector<bool> matrices = {};  ///< by parameter: visited separately from the others; empty: no parameter
 };
 
 /// The state of an optimizer over a model, and its ranges.
 class UpdateRanges {
  public:
-  /// What is done with a range.
+  /// Function applied to a range.
   using Visit = c10::function_ref<void(UpdateRange&)>;
 
-  /// `count` tensors of state a block, [owned] each.
+  /// Makes `count` state tensors per block, [owned] each.
   UpdateRanges(FlatModel& model, int count, const ParameterRules& rules, const RangeOptions& options);
 
-  /// The block's; what a caller adds to it comes last, and is no part of the ranges.
+  /// The block's state tensors. Tensors that a caller adds come last, and are not in the ranges.
   std::vector<at::Tensor>& state(int block) { return states_[block]; }
-  /// Visits the ranges of a block, whose state is made zero where there is none. Parameters that had no gradient in the step
-  /// (FlatModel::used()) are left as they are.
+  /// Visits the ranges of a block; missing state is created as zero. Skips parameters without a gradient in the step
+  /// (FlatModel::used()).
   void visit(int block, Visit visit);
-  /// The same for an update: what was trained goes to the rank's shard in the weight type then.
+  /// The same for an update: afterwards trained weights are copied to the rank's shard in the weight type.
   void update(int block, Visit visit);
-  /// Updates that each parameter has taken; update() counts, or advance() for an update that goes another way.
+  /// Number of updates of each parameter, counted by update(), or by advance() for updates made in another way.
   std::vector<int64_t>& ages() { return ages_; }
-  void advance(int block);  ///< counts an update of the block's parameters, those that had a gradient
-  /// The number of a parameter's next update, from 1.
+  void advance(int block);  ///< counts an update of the block's parameters that had a gradient
+  /// Number of a parameter's next update, from 1.
   int64_t number_of(size_t param) const { return ages_[param] + 1; }
-  FlatModel& model() const { return model_; }  ///< whose state it is
-  /// The elements of a parameter that this rank owns, counted from the first that it owns of the block; may be none.
+  FlatModel& model() const { return model_; }  ///< the model that the state belongs to
+  /// Elements of a parameter that this rank owns, relative to the first that it owns of the block; may be empty.
   GroupRange own(int param) const;
-  /// The weight decay of a parameter, where the optimizer's is that.
+  /// Weight decay of a parameter, where `decay` is the optimizer's.
   double decay_of(size_t param, double decay) const { return settings_[param].weight_decay.value_or(decay); }
-  /// The rate of a parameter is the step's times this.
+  /// Factor of the step's rate for a parameter.
   double lr_factor_of(size_t param) const { return settings_[param].lr_factor; }
   bool is_used(size_t param) const { return model_.used()[param] != 0; }  ///< FlatModel::used()
-  bool is_matrix(size_t param) const { return settings_[param].matrix; }  ///< of RangeOptions::matrices
+  bool is_matrix(size_t param) const { return settings_[param].matrix; }  ///< in RangeOptions::matrices
 
  private:
-  /// What holds for a parameter.
+  /// Settings of a parameter.
   struct Setting {
     double lr_factor = 1.0;
     std::optional<double> weight_decay = {};
     bool matrix = false;
     auto operator<=>(const Setting&) const = default;
   };
-  /// The number of the next update of all trained parameters of the block; none: they differ, or some are left out.
+  /// Number of the next update of all trained parameters of the block; empty if they differ or some are skipped.
   std::optional<int64_t> common_number(int block) const;
   std::vector<TensorPart> tensors_of(int block, int64_t begin, int64_t end) const;
   void visit_by_setting(const UpdateRange& range, const std::vector<TensorPart>& tensors, Visit visit) const;
@@ -99,8 +99,8 @@ class UpdateRanges {
   std::vector<std::vector<at::Tensor>> states_;
 };
 
-/// Elements of a range for optimizers that need memory for intermediate values. A multiple of what shards are aligned to, so
-/// that vectors fall as in the whole.
+/// Elements of a range for optimizers that need memory for intermediate values. A multiple of the shards' alignment, so that
+/// vectors fall as in the whole.
 inline constexpr int64_t kRangeElements = int64_t{1} << 18;
 
 }  // namespace weft

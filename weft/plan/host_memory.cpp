@@ -14,7 +14,7 @@ int64_t reading_bytes(const DataRecipe& data) {
   return static_cast<int64_t>(window * static_cast<double>(std::max<int64_t>(data.mix.size(), 1)));
 }
 
-/// Of a rank whose tensors are on a GPU.
+/// Bytes of a rank whose tensors are on a GPU.
 int64_t host_tensors(const LayoutRecipe& layout, const MemoryEstimate& estimate) {
   int64_t bytes = estimate.of(MemoryCategory::saving);
   if (layout.offload_optimizer == "host" || layout.offload_parameters == "host") bytes += estimate.model_states;

@@ -21,7 +21,7 @@ namespace weft {
 
 namespace {
 
-/// One rank reads no key of a pipeline, but a mistake in one is a mistake.
+/// Checks pipeline keys even for one rank, which uses none of them.
 void check_pipeline_keys(const LayoutRecipe& layout, const std::vector<std::string>& blocks) {
   check_stages_by_hand(layout.stages, static_cast<int>(blocks.size()));
   if (layout.schedule == "csv") csv_schedule(read_schedule(layout), layout.schedule_file);
@@ -30,7 +30,7 @@ void check_pipeline_keys(const LayoutRecipe& layout, const std::vector<std::stri
   in_hardware_file(layout.profile, [&] { check_block_times(hardware, blocks); });
 }
 
-/// call(), whose errors name the recipe.
+/// Runs call() and adds the recipe's path to its errors.
 template <class Call>
 auto in_recipe(const Recipe& recipe, const Call& call) {
   try {
@@ -49,7 +49,7 @@ void build_and_verify(Plan& plan) {
   verify(*plan.program);
 }
 
-/// Stages and buffers are those of the last phase, which is the largest; micro-batches cost what they do there.
+/// Program of a phase, with the stages and buffers of the last phase, the largest; micro-batches cost the same in all phases.
 std::shared_ptr<const Program> phase_program(const Recipe& recipe, const Plan& plan, int64_t global_batch) {
   Recipe alone = recipe;
   alone.batch.global = global_batch;

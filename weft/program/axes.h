@@ -1,6 +1,6 @@
-// Axes of a program's mesh: how many ranks are along them, and along which a step's sums run.
+// Axes of a program's mesh: their sizes, and the axes of a step's sums.
 //
-// cp and tp are named only where the mesh has them; the others always, so that a step reads the same on any number of ranks.
+// cp and tp appear only if the mesh has them, the other axes always, so that a step reads the same on any number of ranks.
 #pragma once
 
 #include "weft/program/axis_set.h"
@@ -8,22 +8,22 @@
 
 namespace weft {
 
-/// Ranks that meet along these axes. The pipeline ranks that hold one block are not counted apart.
+/// Number of ranks along these axes: the product of their sizes.
 int size_along(const Program& program, AxisSet axes);
-/// Those of the axes that have more than one rank.
+/// Returns the axes with more than one rank.
 AxisSet occupied(const Program& program, AxisSet axes);
-/// The axes, without cp and tp where they have one rank.
+/// Returns the axes, without cp and tp where these have one rank.
 AxisSet named(const Program& program, AxisSet axes);
 
-/// Along which ranks hold the same part of the state, and gradients are summed once each has its own.
+/// Axes along which ranks hold the same part of the state, so their gradients are summed.
 AxisSet replica_axes(const Program& program);
-/// Along which ranks hold different parts of one replica, whose squares add up to the gradient norm; none where one holds all.
+/// Axes along which ranks hold different parts of one replica; their squares add up to the gradient norm. May be empty.
 AxisSet model_axes(const Program& program);
-/// Along which blocks and the loss call other ranks while they run.
+/// Axes along which blocks and the loss call other ranks while they run.
 AxisSet inner_axes(const Program& program);
-/// Along which losses are summed: all but tp, whose ranks compute the same ones.
+/// Axes along which losses are summed: all except tp, whose ranks compute the same losses.
 AxisSet loss_axes(const Program& program);
-/// Those of the reduce_loss: with squares of gradients, of which the ranks of tp have parts, these meet too.
+/// Axes of reduce_loss. Includes tp if squares of gradients are summed too, since tp divides the gradients.
 AxisSet total_axes(const Program& program);
 
 }  // namespace weft

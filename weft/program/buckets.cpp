@@ -9,7 +9,7 @@ std::vector<Bucket> gradient_buckets(const Program& program, const std::vector<i
   for (auto at = blocks.rbegin(); at != blocks.rend(); ++at) {
     const int block = *at;
     const int64_t bytes = program.gradient_block_bytes(block);
-    // A full bucket takes no more blocks, not even one without gradients, whose backward it would have to await.
+    // A full bucket takes no more blocks, not even one without gradients, as it would have to wait for that block's backward.
     const bool adjacent = !buckets.empty() && buckets.back().first == block + 1;
     const bool full = adjacent && (buckets.back().bytes + bytes > bucket_bytes || buckets.back().bytes >= bucket_bytes);
     const bool opens = !adjacent || full;
@@ -17,7 +17,7 @@ std::vector<Bucket> gradient_buckets(const Program& program, const std::vector<i
     buckets.back().first = block;
     if (!opens) buckets.back().bytes += bytes;
   }
-  // Blocks without gradients in front (flatten, normalise) are not worth a collective of nothing.
+  // Leading blocks without gradients (flatten, normalise) are not worth an empty collective.
   for (size_t i = buckets.size(); i-- > 1;) {
     if (buckets[i].bytes > 0 || buckets[i - 1].first != buckets[i].last) continue;
     buckets[i - 1].first = buckets[i].first;

@@ -1,7 +1,7 @@
-// Buckets: ranges of adjacent blocks whose gradients, which lie side by side, are reduced and updated in one go.
+// Buckets: ranges of adjacent blocks whose gradients, adjacent in memory, are reduced and updated together.
 //
-// Costs nothing: a bucket is a range of the flat gradient buffers, not a copy. Larger buckets mean fewer collectives; smaller
-// ones start earlier and leave less to do after the last backward.
+// A bucket costs nothing: it is a range of the flat gradient buffers, not a copy. Larger buckets mean fewer collectives;
+// smaller ones start earlier and leave less to do after the last backward.
 #pragma once
 
 #include <cstdint>
@@ -15,25 +15,23 @@ namespace weft {
 struct Bucket {
   int first = 0;      ///< the first block
   int last = 0;       ///< the block after the last
-  int64_t bytes = 0;  ///< of flat gradients
+  int64_t bytes = 0;  ///< bytes of its flat gradients
 };
 
-/// Buckets of the `blocks` (ascending), last block first (the order in which backward fills them), merged while they are
-/// adjacent and stay within `bucket_bytes`; a block larger than that is a bucket of its own. Blocks without gradients add
-/// nothing and never make a bucket alone, unless none of their neighbours has any.
+/// Buckets of `blocks` (ascending), last block first (the order in which backward fills them), merged while adjacent and within
+/// `bucket_bytes`; a larger block is a bucket of its own. Blocks without gradients add nothing and never make a bucket alone,
+/// unless all their neighbours lack gradients too.
 std::vector<Bucket> gradient_buckets(const Program& program, const std::vector<int>& blocks, int64_t bucket_bytes);
 
-/// The size for those who name none: an eighth of the blocks' gradients, so that most of a reduction goes on beside backward,
-/// or a quarter more than the largest block, so that small ones (head, embedding) join a neighbour; but 1 to 25 MiB: below it
-/// calls cost more than they hide, above it links are as fast as they get (Li et al. 2020, "PyTorch Distributed",
-/// arXiv:2006.15704, measures 25 MB).
+/// Default bucket size: an eighth of the blocks' gradients, so that most of a reduction overlaps backward, or 1.25 times the
+/// largest block if that is more, so that small blocks (head, embedding) join a neighbour. Clamped to 1 to 25 MiB: smaller
+/// calls cost more than they hide, larger ones are no faster (Li et al. 2020, "PyTorch Distributed", arXiv:2006.15704: 25 MB).
 int64_t automatic_bucket_bytes(const Program& program, const std::vector<int>& blocks);
 
-/// A bucket for each of the blocks that has gradients, last block first: what sharded levels reduce, since each block is
-/// divided by itself.
+/// A bucket per block with gradients, last block first. Sharded levels reduce these, since each block is divided separately.
 std::vector<Bucket> single_blocks(const Program& program, const std::vector<int>& blocks);
 
-/// One bucket over all blocks of `buckets`, and those between them.
+/// One bucket over all blocks of `buckets` and any between them.
 Bucket whole(const std::vector<Bucket>& buckets);
 
 }  // namespace weft

@@ -15,12 +15,12 @@ namespace weft {
 namespace {
 
 struct Lifetime {
-  int begin = 0, end = 0;  // list positions, both included
+  int begin = 0, end = 0;  // list positions, inclusive
 };
 
-using Lifetimes = std::vector<std::vector<Lifetime>>;  // of each block, ascending
+using Lifetimes = std::vector<std::vector<Lifetime>>;  // by block, ascending
 
-// Which blocks live at some time together: a bit for each pair.
+// Blocks whose lifetimes overlap: a bit per pair.
 class Overlaps {
  public:
   Overlaps(const Lifetimes& lifetimes, const std::vector<int>& held)
@@ -50,10 +50,10 @@ class Overlaps {
     deaths_.emplace(interval.end, i);
   }
 
-  using Death = std::pair<int, int>;  // its end and its number
+  using Death = std::pair<int, int>;  // end and number
   size_t words_;
   std::vector<uint64_t> bits_, alive_;
-  std::vector<int> open_;  // intervals that have begun and not ended
+  std::vector<int> open_;  // open intervals
   std::priority_queue<Death, std::vector<Death>, std::greater<>> deaths_;
 };
 
@@ -75,7 +75,7 @@ bool begins_micro_batch(const Instruction& x) {
   return x.op == Op::load || (x.op == Op::receive && x.what == Payload::activation);
 }
 
-// Where a reduction that starts at some place has surely ended.
+// Position where a reduction that starts at some position is guaranteed to have ended.
 class Ends {
  public:
   Ends(const InstructionList& list, int in_flight) : in_flight_(in_flight), end_(static_cast<int>(list.size())) {
@@ -85,8 +85,7 @@ class Ends {
     }
   }
 
-  // The position of the `in_flight`-th backward after `at`, at most that of the next micro-batch, whose forwards leave time
-  // enough.
+  // Position of the `in_flight`-th backward after `at`, or the next micro-batch's if earlier: its forwards leave time.
   int of(int at) const {
     if (in_flight_ == 0) return at;
     const auto backward = std::upper_bound(backwards_.begin(), backwards_.end(), at);
@@ -100,7 +99,7 @@ class Ends {
   std::vector<int> backwards_, begins_;
 };
 
-// From the first write after a reduction to the end of the next one.
+// Lifetimes from the first write after a reduction to the end of the next one.
 std::vector<Lifetime> between_reductions(const std::vector<int>& writes, const std::vector<int>& reductions, const Ends& ends,
                                          int list_end) {
   std::vector<Lifetime> result;
@@ -138,7 +137,7 @@ std::vector<int> gradient_buffers(const InstructionList& list, const Program& pr
     if (list[i].op == Op::reduce_scatter) reductions[list[i].first].push_back(i);
   }
   for (const int block : held) {
-    if (program.block_numel[block] == 0) continue;  // nobody reduces it
+    if (program.block_numel[block] == 0) continue;  // never reduced
     lifetimes[block] = between_reductions(writes[block], reductions[block], ends, static_cast<int>(list.size()));
   }
   return colour(lifetimes, held);

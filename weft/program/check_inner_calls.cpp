@@ -13,20 +13,20 @@
 namespace weft {
 namespace {
 
-constexpr int kMostCallRounds = 1 << 30;  // a ring of all ranks that a mesh may have takes no more
+constexpr int kMostCallRounds = 1 << 30;  // enough for a ring over the largest mesh
 
 class InnerCallsCheck {
  public:
   explicit InnerCallsCheck(const Program& program) : program_(program) {}
 
   void run() const {
-    const size_t told = program_.block_calls.size();
-    if (told != 0 && told != program_.block_names.size()) {
+    const size_t given = program_.block_calls.size();
+    if (given != 0 && given != program_.block_names.size()) {
       throw VerifyError(
           Defect::out_of_range, 0,
-          fmt::format("program: calls inside blocks are told for {} blocks of {}", told, program_.block_names.size()));
+          fmt::format("program: calls inside blocks are given for {} blocks of {}", given, program_.block_names.size()));
     }
-    for (size_t b = 0; b < told; ++b) {
+    for (size_t b = 0; b < given; ++b) {
       const InnerCalls& calls = program_.block_calls[b];
       const std::string block = fmt::format("block {} '{}'", b, program_.block_names[b]);
       check(calls.forward, "forward of " + block);
@@ -48,25 +48,25 @@ class InnerCallsCheck {
       const InnerCall& call = calls[i];
       if (call.axes.empty() || !inner_axes(program_).has(call.axes)) {
         fail(Defect::wrong_axis,
-             fmt::format("along {}: must be of {}", call.axes.is_known() ? name(call.axes) : "an axis that there is not",
+             fmt::format("along {}: must be along {}", call.axes.is_known() ? name(call.axes) : "an unknown axis",
                          name(inner_axes(program_))));
       }
       if (size_along(program_, call.axes) == 1) {
         fail(Defect::wrong_axis, fmt::format("along {}, on which the mesh has one rank", name(call.axes)));
       }
       if (call.rounds < 0 || call.rounds > kMostCallRounds) {
-        fail(Defect::out_of_range, fmt::format("{} messages one after another: must be 0 to {}", call.rounds, kMostCallRounds));
+        fail(Defect::out_of_range, fmt::format("{} sequential messages: must be 0 to {}", call.rounds, kMostCallRounds));
       }
       if (call.wire_bytes < 0 || call.wire_bytes > kMostBytes - sum) {
         fail(Defect::bad_bytes, fmt::format("it sends {} bytes: must be at least 0, and at most {} with those before it",
                                             call.wire_bytes, kMostBytes));
       }
       sum += call.wire_bytes;
-      if (!(call.begins_at >= begun && call.awaited_at >= call.begins_at && std::isfinite(call.awaited_at))) {
+      if (!(call.begins_at >= begun && call.waited_at >= call.begins_at && std::isfinite(call.waited_at))) {
         fail(Defect::out_of_range,
-             fmt::format("it begins after {} operations and is awaited after {}: must be in order, and not "
-                         "before the {} after which the last one began",
-                         call.begins_at, call.awaited_at, begun));
+             fmt::format("it begins after {} operations and is waited for after {}: must be in order, and not "
+                         "before the previous call's begin at {}",
+                         call.begins_at, call.waited_at, begun));
       }
       begun = call.begins_at;
     }

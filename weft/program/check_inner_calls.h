@@ -1,13 +1,13 @@
-// check_inner_calls: the part of check_program() that looks at what blocks and the loss call on other ranks while they run.
+// check_inner_calls: the part of check_program() for collectives inside blocks and the loss.
 #pragma once
 
 #include "weft/program/program.h"
 
 namespace weft {
 
-/// Checks the program's block_calls and loss_calls: told of every block or of none; each along axes of inner_axes(), where the
-/// mesh has several ranks; bytes and rounds that can be counted, also all of one run of a block together. Throws VerifyError:
-/// out_of_range, wrong_axis, bad_bytes. The mesh must be in range.
+/// Checks the program's block_calls and loss_calls: calls are given for every block or for no block, each is along inner_axes()
+/// with several ranks, and bytes and rounds are countable, also in total per run of a block. Throws VerifyError: out_of_range,
+/// wrong_axis, bad_bytes. The mesh must be in range.
 void check_inner_calls(const Program& program);
 
 }  // namespace weft

@@ -47,10 +47,10 @@ class InstructionsCheck {
   void check_kinds(int i) const {
     const Instruction& x = list_[i];
     const bool known = x.op <= Op::update && x.lane <= Lane::copy && x.axes.is_known() && x.what <= Payload::sum;
-    if (!known) fail(Defect::out_of_range, i, "its op, lane, axis or payload is none that there is");
+    if (!known) fail(Defect::out_of_range, i, "unknown op, lane, axis or payload");
   }
 
-  // One after the other is what gradients rely on that are added up.
+  // Accumulated gradients rely on sequential execution.
   void check_lane(int i) const {
     const Instruction& x = list_[i];
     const bool computes = x.op == Op::forward || x.op == Op::loss || is_backward(x.op);
@@ -67,7 +67,7 @@ class InstructionsCheck {
     if (takes_one_block(x.op) && x.last != x.first + 1) {
       fail(Defect::out_of_range, i, fmt::format("takes one block, not {}", x.last - x.first));
     }
-    if (tied_block(x) >= 0 && x.last == x.first) fail(Defect::wrong_axis, i, "over the ranks that share no block");
+    if (tied_block(x) >= 0 && x.last == x.first) fail(Defect::wrong_axis, i, "over ranks that share no block");
     if (is_transfer(x.op) && (x.peer < 0 || x.peer >= program_.mesh.pp)) {
       fail(Defect::out_of_range, i, fmt::format("pipeline rank {} of {}", x.peer, program_.mesh.pp));
     }
@@ -75,7 +75,7 @@ class InstructionsCheck {
     const bool between_copies = x.what == Payload::batch || x.what == Payload::weights || x.what == Payload::sum;
     if (is_transfer(x.op) && !between_stages && !(between_copies && program_.copies > 1)) {
       fail(Defect::out_of_range, i,
-           program_.copies > 1 ? "nothing that ranks send one another" : "neither an activation nor its gradient");
+           program_.copies > 1 ? "a payload that ranks never send" : "neither an activation nor its gradient");
     }
     if (is_transfer(x.op) && x.what == Payload::batch && x.first != 0) {
       fail(Defect::out_of_range, i, fmt::format("block {} takes no micro-batch, but the first one does", x.first));
@@ -89,7 +89,7 @@ class InstructionsCheck {
     }
   }
 
-  // What is gathered or reduced lies in a buffer where blocks share them.
+  // Gathered or reduced blocks need a buffer if blocks share buffers.
   void check_buffers(int i) const {
     const Instruction& x = list_[i];
     const auto lacks = [&x](const std::vector<int>& of_block) { return !of_block.empty() && of_block[x.first] < 0; };
@@ -119,8 +119,7 @@ class InstructionsCheck {
     const Instruction& x = list_[i];
     if (x.allocates < 0 || x.frees < 0 || x.peak < 0) {
       fail(Defect::bad_bytes, i,
-           fmt::format("it allocates {} bytes, frees {} and takes {} at its worst: none may be negative", x.allocates, x.frees,
-                       x.peak));
+           fmt::format("it allocates {} bytes, frees {} and peaks at {}: must not be negative", x.allocates, x.frees, x.peak));
     }
     if (x.wire_bytes < 0) fail(Defect::bad_bytes, i, fmt::format("it sends {} bytes: must be at least 0", x.wire_bytes));
     for (const int64_t bytes : {x.allocates, x.frees, x.peak, x.wire_bytes}) {
@@ -133,11 +132,10 @@ class InstructionsCheck {
     }
     sent_ += x.wire_bytes;
     if (sent_ > kMostBytes) {
-      fail(Defect::bad_bytes, i,
-           fmt::format("with its {} bytes those that are sent add up to more than {}", x.wire_bytes, kMostBytes));
+      fail(Defect::bad_bytes, i, fmt::format("with its {} bytes the total sent exceeds {}", x.wire_bytes, kMostBytes));
     }
     if (!std::isfinite(x.flops) || x.flops < 0.0) {
-      fail(Defect::out_of_range, i, fmt::format("{} operations: must be a number that is not negative", x.flops));
+      fail(Defect::out_of_range, i, fmt::format("{} operations: must be a non-negative number", x.flops));
     }
   }
 
@@ -145,7 +143,7 @@ class InstructionsCheck {
   const InstructionList& list_;
   const Buffers& buffers_;
   int number_, rank_;
-  int64_t activations_ = 0, partials_ = 0;  // live after the instructions seen
+  int64_t activations_ = 0, partials_ = 0;  // live after the instructions so far
   int64_t sent_ = 0;
 };
 

@@ -15,30 +15,31 @@ namespace weft {
 namespace {
 
 constexpr int kMostElementBytes = 8;
-constexpr size_t kFewMicroBatches = 4096;  // that verify() may look for one by one
+constexpr size_t kFewMicroBatches = 4096;  // few enough for verify() to search one by one
 
 [[noreturn]] void malformed(int rank, const std::string& text) {
   throw VerifyError(Defect::out_of_range, rank, fmt::format("program: {}", text));
 }
 
-void check_blocks_told(const Program& program) {
+void check_blocks_flagged(const Program& program) {
   if (program.block_names.empty()) malformed(0, "no blocks");
   if (program.block_names.size() != program.block_numel.size()) {
     malformed(0, fmt::format("{} block names but {} block sizes", program.block_names.size(), program.block_numel.size()));
   }
   if (program.block_uses.size() != program.block_names.size()) {
-    malformed(0, fmt::format("what blocks use is told for {} blocks of {}", program.block_uses.size(), program.num_blocks()));
+    malformed(0, fmt::format("block uses are given for {} blocks of {}", program.block_uses.size(), program.num_blocks()));
   }
   if (!program.block_frozen.empty() && program.block_frozen.size() != program.block_names.size()) {
-    malformed(0, fmt::format("frozen weights are told for {} blocks of {}", program.block_frozen.size(), program.num_blocks()));
+    malformed(0,
+              fmt::format("frozen weights are given for {} blocks of {}", program.block_frozen.size(), program.num_blocks()));
   }
   if (!program.gathered_gradient_bytes.empty() && program.gathered_gradient_bytes.size() != program.block_names.size()) {
-    malformed(0, fmt::format("gathered gradients are told for {} blocks of {}", program.gathered_gradient_bytes.size(),
+    malformed(0, fmt::format("gathered gradients are given for {} blocks of {}", program.gathered_gradient_bytes.size(),
                              program.num_blocks()));
   }
   if (!program.gradient_sums.empty() && program.gradient_sums.size() != program.block_names.size()) {
     malformed(
-        0, fmt::format("sums of gradients are told for {} blocks of {}", program.gradient_sums.size(), program.num_blocks()));
+        0, fmt::format("sums of gradients are given for {} blocks of {}", program.gradient_sums.size(), program.num_blocks()));
   }
   for (const int sums : program.gradient_sums) {
     if (sums < 1 || sums > program.num_blocks()) {
@@ -56,15 +57,15 @@ void check_blocks_told(const Program& program) {
     const int64_t frozen = program.block_frozen.empty() ? 0 : program.block_frozen[block];
     for (const int64_t numel : {program.block_numel[block], frozen}) {
       if (numel < 0 || numel > kMostElements - elements) {
-        malformed(0, fmt::format("block {} '{}' has {} elements: must be at least 0, and all together at most {}", block, name,
+        malformed(0, fmt::format("block {} '{}' has {} elements: must be at least 0, and at most {} in total", block, name,
                                  numel, kMostElements));
       }
       elements += numel;
     }
     const int64_t more = program.num_sums(block) - 1;
     if (more > 0 && program.block_numel[block] > (kMostElements - elements) / more) {
-      malformed(0, fmt::format("block {} '{}' has {} sums of its gradients, with which all have more than {} elements", block,
-                               name, more + 1, kMostElements));
+      malformed(0, fmt::format("block {} '{}' has {} sums of its gradients, for a total of more than {} elements", block, name,
+                               more + 1, kMostElements));
     }
     elements += more * program.block_numel[block];
     for (const int used : program.block_uses[block]) {
@@ -84,7 +85,7 @@ void check_counts(const Program& program) {
   const MeshSizes& mesh = program.mesh;
   int64_t world = 1;
   for (const int size : {mesh.pp, mesh.dp, mesh.shard, mesh.cp, mesh.tp}) {
-    if (size < 1) malformed(0, fmt::format("an axis of its mesh has {} ranks: each must have at least 1", size));
+    if (size < 1) malformed(0, fmt::format("a mesh axis has {} ranks: must have at least 1", size));
     world = std::min<int64_t>(world * size, INT32_MAX);
   }
   if (program.list_of_rank.empty()) malformed(0, "no ranks");
@@ -104,7 +105,7 @@ void check_counts(const Program& program) {
   check_copies(program);
   const bool is_plain = world == mesh.pp && program.replicas == 1 && program.shard_level == ShardLevel::none;
   if (program.copies > 1 && !is_plain) {
-    malformed(0, "it has copies of each block, and other axes than pp or sharded state beside");
+    malformed(0, "it has copies of each block, but also axes other than pp or sharded state");
   }
   if (program.micro_batches % (int64_t{program.copies} * program.slots) != 0) {
     malformed(0, fmt::format("{} micro-batches do not divide over {} copies with {} slots each", program.micro_batches,
@@ -114,24 +115,24 @@ void check_counts(const Program& program) {
     malformed(0, fmt::format("{} inner shards do not divide the {} ranks of the shard axis", program.inner_shards, mesh.shard));
   }
   if (!kDataAxes.has(program.batch_axes) || program.batch_axes.meets(kShardAxis) != program.batch_axes.has(kShardAxis)) {
-    malformed(0, "samples are normalised together along other axes than dp, shard or both");
+    malformed(0, "samples are normalised together along axes other than dp, shard or both");
   }
   for (const int bytes : {program.weight_bytes, program.gradient_bytes}) {
     if (bytes >= 1 && bytes <= kMostElementBytes) continue;
     malformed(0, fmt::format("elements of {} bytes: must have 1 to {}", bytes, kMostElementBytes));
   }
-  if (program.shard_level > ShardLevel::parameters) malformed(0, "its shard level is none of the four");
+  if (program.shard_level > ShardLevel::parameters) malformed(0, "unknown shard level");
 }
 
 void check_holders(const Program& program) {
   if (program.holders.empty()) return;
   if (program.holders.size() != program.block_names.size()) {
-    malformed(0, fmt::format("who holds them is told for {} blocks of {}", program.holders.size(), program.num_blocks()));
+    malformed(0, fmt::format("holders are given for {} blocks of {}", program.holders.size(), program.num_blocks()));
   }
   for (int block = 0; block < program.num_blocks(); ++block) {
     for (const int holder : program.holders[block]) {
       if (holder >= 0 && holder < program.mesh.pp) continue;
-      malformed(0, fmt::format("pipeline rank {} of {} is told to hold block {} '{}'", holder, program.mesh.pp, block,
+      malformed(0, fmt::format("block {2} '{3}' is held by pipeline rank {0} of {1}", holder, program.mesh.pp, block,
                                program.block_names[block]));
     }
   }
@@ -141,11 +142,11 @@ void check_buffers(const Program& program, const Buffers& buffers) {
   for (const std::vector<int>* of_block : {&buffers.weight, &buffers.gradient}) {
     if (of_block->empty()) continue;
     if (of_block->size() != program.block_names.size()) {
-      malformed(0, fmt::format("buffers are told for {} blocks of {}", of_block->size(), program.num_blocks()));
+      malformed(0, fmt::format("buffers are given for {} blocks of {}", of_block->size(), program.num_blocks()));
     }
     for (const int buffer : *of_block) {
       if (buffer >= -1 && buffer < program.num_blocks()) continue;
-      malformed(0, fmt::format("buffer {}: there are at most as many as blocks, {}", buffer, program.num_blocks()));
+      malformed(0, fmt::format("buffer {}: must be -1 (none) or below the number of blocks, {}", buffer, program.num_blocks()));
     }
   }
 }
@@ -156,8 +157,8 @@ int checked_list(const Program& program, int rank) {
   malformed(rank, fmt::format("rank {} runs list {}, but there are {} lists", rank, list, program.lists.size()));
 }
 
-// Every rank runs some block on every micro-batch of its own: however many a program claims to have, its instructions bound
-// what is taken for them.
+// Every rank runs some block on every micro-batch of its own, so its instruction count bounds the memory used for
+// micro-batches, however many a program claims.
 void check_micro_batches(const Program& program, int rank, size_t instructions) {
   const int own = program.micro_batches / program.copies;
   if (rank < 0 || static_cast<size_t>(own) <= std::max(instructions, kFewMicroBatches)) return;
@@ -167,12 +168,12 @@ void check_micro_batches(const Program& program, int rank, size_t instructions) 
 }
 
 void check_shape(const Program& program) {
-  check_blocks_told(program);
+  check_blocks_flagged(program);
   check_counts(program);
   check_holders(program);
   check_inner_calls(program);
   if (program.buffers.size() != program.lists.size()) {
-    malformed(0, fmt::format("buffers are told for {} lists of {}", program.buffers.size(), program.lists.size()));
+    malformed(0, fmt::format("buffers are given for {} lists of {}", program.buffers.size(), program.lists.size()));
   }
 }
 
@@ -197,7 +198,7 @@ void check_program(const Program& program) {
 }
 
 void check_blocks(const InstructionList& list, const Program& program, const Buffers& buffers) {
-  check_blocks_told(program);
+  check_blocks_flagged(program);
   check_buffers(program, buffers);
   check_copies(program);
   const size_t micro_batches = std::max(list.size() * static_cast<size_t>(program.copies), kFewMicroBatches);
@@ -211,7 +212,7 @@ void check_blocks(const InstructionList& list, const Program& program, const Buf
       refuse(fmt::format("blocks [{}, {}) of {}", x.first, x.last, program.num_blocks()));
     }
     if (x.micro < -1 || x.micro >= static_cast<int64_t>(micro_batches)) {
-      refuse(fmt::format("micro-batch {} in a list of {} instructions", x.micro, list.size()));
+      refuse(fmt::format("micro-batch {} invalid for {} instructions", x.micro, list.size()));
     }
   }
 }

@@ -14,7 +14,7 @@ MicroRange micros_of_slot(const Program& program, const MicroRange& micros, int 
 
 bool owns_blocks(const Program& program, int pp) { return pp % program.copies == 0; }
 
-// Without its lowest one bit.
+// Clears the lowest one bit.
 int tree_parent(int copy) { return copy & (copy - 1); }
 
 std::vector<int> tree_children(int copy, int copies) {

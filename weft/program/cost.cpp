@@ -6,7 +6,7 @@
 
 namespace weft {
 
-// (ranks - 1) bytes / ranks, without a product that may not fit.
+// Computes (ranks - 1) bytes / ranks without a product that may overflow.
 int64_t shard_bytes(int64_t bytes, int ranks) { return bytes - ceil_divide(bytes, ranks); }
 
 int64_t all_reduce_bytes(int64_t bytes, int ranks) { return shard_bytes(2 * bytes, ranks); }

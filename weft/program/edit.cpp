@@ -23,7 +23,7 @@ bool reads_weights(Op op) { return op == Op::forward || op == Op::backward || op
 
 InstructionList insert(InstructionList list, std::vector<Insertion> insertions) {
   if (insertions.empty()) return list;
-  std::vector<int> begin(list.size() + 2, 0);  // of those at each place, in their order
+  std::vector<int> begin(list.size() + 2, 0);  // start of the insertions at each place
   for (const Insertion& each : insertions) {
     assert(each.after >= -1 && each.after < static_cast<int>(list.size()));
     ++begin[each.after + 2];

@@ -11,7 +11,7 @@ class Hash {
   void add(Values... values) {
     ((state_ = splitmix64(state_ ^ static_cast<uint64_t>(values))), ...);
   }
-  // Its length too, so that one list does not run into the next.
+  // Includes the length, so that adjacent lists cannot be confused.
   template <class Value>
   void add_all(const std::vector<Value>& values) {
     add(values.size());
@@ -40,7 +40,7 @@ void add_frame(Hash& hash, const Program& program) {
   for (const std::vector<int>& uses : program.block_uses) hash.add_all(uses);
   hash.add(program.shard_level, program.shards, program.inner_shards, program.weight_bytes, program.gradient_bytes,
            program.micro_batches, program.slots, program.replicas, program.needs_norm, program.noise_scale, program.keep_order,
-           program.uses_apart, program.told, program.votes);
+           program.uses_apart, program.flagged, program.votes);
   hash.add(program.batch_axes.bits(), program.copies > 1);
   hash.add(program.offload.activations, program.offload.optimizer, program.offload.weights);
   hash.add(program.mesh.pp, program.mesh.dp, program.mesh.shard, program.mesh.cp, program.mesh.tp);

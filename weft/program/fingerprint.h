@@ -1,7 +1,7 @@
-// fingerprint: one number for all that a program makes its ranks do, so that ranks can tell whether they have the same one.
+// fingerprint: a hash of a program's actions, so that ranks can check that their programs agree.
 //
 // Programs with the same number have the same instructions in the same order with the same waits, on the same ranks, blocks,
-// memory and mesh. What instructions cost does not count: it is estimated. Fixed for ever, and the same on every machine.
+// memory and mesh. Instruction costs are estimates and do not count. The number is the same on every machine and never changes.
 #pragma once
 
 #include <cstdint>
@@ -10,9 +10,9 @@
 
 namespace weft {
 
-/// The number of a whole program.
+/// Fingerprint of a whole program.
 uint64_t fingerprint(const Program& program);
-/// The number of a program's frame alone (program.h): what model and mesh it is for, and how these are laid out.
+/// Fingerprint of a program's frame alone (program.h): its model and mesh, and their layout.
 uint64_t frame_fingerprint(const Program& program);
 
 }  // namespace weft

@@ -60,7 +60,7 @@ class Crossings {
     }
   }
 
-  /// Counted once for each line of the axis, by the rank that comes to it first.
+  /// Counts each line of the axis once, at its first rank.
   void add(int rank, AxisSet axes, int block, Way way, WireKind kind, int64_t wire_bytes) {
     const auto [found, is_new] = lines_.try_emplace({rank, axes, block});
     std::map<int, int>& on_host = found->second;
@@ -97,13 +97,13 @@ class Crossings {
   Ranks ranks_;
   int per_host_;
   std::vector<HostTraffic> hosts_;
-  std::map<Line, std::map<int, int>> lines_;  ///< ranks on each host of a rank's line; empty where another rank counts it
+  std::map<Line, std::map<int, int>> lines_;  ///< ranks on each host of a rank's line; empty if another rank counts it
 };
 
 }  // namespace
 
 std::vector<HostTraffic> host_traffic(const Program& program, int ranks_per_host, bool narrow) {
-  if (ranks_per_host < 1) throw InputError(fmt::format("{} ranks a host: at least 1 is needed", ranks_per_host));
+  if (ranks_per_host < 1) throw InputError(fmt::format("{} ranks per host: must be at least 1", ranks_per_host));
   return Crossings(program, ranks_per_host, narrow).count();
 }
 

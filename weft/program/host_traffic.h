@@ -1,5 +1,5 @@
-// What a step sends from host to host, where collectives go in two levels: every byte of a reduction or a gather leaves a host
-// once for all of its ranks (comm/two_level/host_operations.h).
+// Traffic of a step between hosts, with collectives in two levels: every byte of a reduction or gather leaves a host once, not
+// once per rank (comm/two_level/host_operations.h).
 #pragma once
 
 #include <cstdint>
@@ -10,42 +10,41 @@
 
 namespace weft {
 
-/// Bytes that one host sends to others in a step, without headers of the network's.
+/// Bytes that one host sends to others in a step, without network headers.
 struct HostTraffic {
-  int64_t gradients = 0;  ///< to reduce them, and to gather them for updates
-  int64_t weights = 0;    ///< to gather them
+  int64_t gradients = 0;  ///< gradient reductions, and gradient gathers for updates
+  int64_t weights = 0;    ///< weight gathers
   int64_t transfers = 0;  ///< activations and their gradients, to other stages
-  int64_t losses = 0;     ///< norms too
+  int64_t losses = 0;     ///< losses and norms
   int64_t inner = 0;      ///< inside blocks and the loss
-  /// All of them.
+  /// Sum of all kinds.
   int64_t total() const { return gradients + weights + transfers + losses + inner; }
 };
 
-/// The traffic of each host, where neighbours by rank share one, `ranks_per_host` of them (the last may have fewer). Of n ranks
-/// of an axis on H hosts, c of them on this one, an all-reduce of B bytes sends 2 B (H-1)/H, a reduce-scatter B (n-c)/n, an
-/// all-gather B c/n (H-1). `narrow`: sums of gradients in float32 cross in bfloat16. Throws InputError for less than one rank a
-/// host.
+/// Traffic of each host, with `ranks_per_host` consecutive ranks per host (the last may have fewer). For n ranks of an axis on
+/// H hosts, c of them on this host, an all-reduce of B bytes sends 2 B (H-1)/H, a reduce-scatter B (n-c)/n, an all-gather B c/n
+/// (H-1). `narrow`: float32 gradient sums cross in bfloat16. Throws InputError for less than one rank per host.
 std::vector<HostTraffic> host_traffic(const Program& program, int ranks_per_host, bool narrow = false);
 
-/// The host that sends most.
+/// Traffic of the host that sends most.
 HostTraffic most_traffic(const std::vector<HostTraffic>& hosts);
 
-/// Which part of the axis' whole a host sends in a collective.
+/// Kinds of collectives, by how much a host sends.
 enum class Way : uint8_t { all_reduce, reduce_scatter, all_gather };
-inline constexpr int kNumWays = 3;  ///< of them
+inline constexpr int kNumWays = 3;  ///< number of kinds
 
-/// That of a collective.
+/// Kind of a collective.
 Way way_of(Op op);
 
-/// Bytes that are reduced or gathered among n ranks, of which a ring over all of them would send `wire_bytes` a rank.
+/// Bytes reduced or gathered among n ranks, given the `wire_bytes` per rank of a ring over all of them.
 double whole_bytes(Way way, int64_t wire_bytes, int ranks);
 
-/// What crosses of a byte that does: half of one where sums of gradients in float32 cross in bfloat16 (`narrow`:
-/// comm/two_level/wire.h). Those of up to 16 KiB, and what is gathered, cross as they are.
+/// Wire bytes per crossing byte: one half if float32 gradient sums cross in bfloat16 (`narrow`: comm/two_level/wire.h),
+/// otherwise one. Sums of up to 16 KiB, and gathers, cross unchanged.
 double wire_factor(bool narrow, Way way, double whole_bytes);
 
-/// The share of them that a host with `here` of the n ranks sends to `hosts` - 1 others: of an all-reduce 2 (H-1)/H, of a
-/// reduce-scatter (n-c)/n, of an all-gather c/n (H-1).
+/// Share of whole_bytes() that a host with `here` of the n ranks sends to `hosts` - 1 other hosts: all-reduce 2 (H-1)/H,
+/// reduce-scatter (n-c)/n, all-gather c/n (H-1).
 double crossing_share(Way way, int hosts, int ranks, int here);
 
 }  // namespace weft

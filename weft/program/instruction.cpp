@@ -10,14 +10,14 @@ std::string block_text(const std::vector<std::string>& names, int block) {
   return known ? fmt::format("{} '{}'", block, names[block]) : fmt::format("{}", block);
 }
 
-// Errors describe instructions whose blocks are out of range: nothing may overflow.
+// Errors may describe instructions with blocks out of range: avoid overflow.
 std::string range_text(const Instruction& x, const std::vector<std::string>& names) {
   if (x.last <= x.first) return fmt::format("blocks [{}, {})", x.first, x.last);
   if (x.last - 1 == x.first) return "block " + block_text(names, x.first);
   return fmt::format("blocks {} to {}", block_text(names, x.first), block_text(names, x.last - 1));
 }
 
-// What a send or a receive moves.
+// Data that a send or a receive moves.
 std::string message_text(const Instruction& x, const std::vector<std::string>& names) {
   if (x.what == Payload::batch) return fmt::format("micro-batch {}", x.micro);
   if (x.what == Payload::weights) return "the weights of " + range_text(x, names);

@@ -1,11 +1,11 @@
 // Instruction: one entry of a rank's step. Plain data; no tensors.
 //
-// Everything is relative (micro-batches counted from the rank's first, blocks by index), so that ranks that do the same share
-// one list: a 4 096-rank data-parallel program holds a single list.
+// Everything is relative (micro-batches are counted from the rank's first, blocks are given by index), so identical ranks share
+// a list: a 4 096-rank data-parallel program holds a single list.
 //
-// Order of execution: instructions start in list order, each after all that it waits for have finished. One on the compute
-// lane has finished before the next one on it starts. Those on the other lanes run beside it where the hardware allows, and
-// may finish in any order: whoever needs their result names them in `waits`.
+// Order of execution: instructions start in list order, each after all of its waits have finished. An instruction on the
+// compute lane finishes before the next one on that lane starts. Instructions on other lanes overlap compute where the hardware
+// allows, and may finish in any order: whatever needs their result names them in `waits`.
 #pragma once
 
 #include <cstdint>
@@ -18,92 +18,92 @@
 
 namespace weft {
 
-/// What an instruction does. `first`, `micro` and the other names are members of Instruction.
+/// Operation of an instruction. `first`, `micro` and the other names are members of Instruction.
 enum class Op : uint8_t {
-  load,             ///< take micro-batch `micro` from the loader
-  gather,           ///< make the whole weights of block `first` from the shards
-  release,          ///< the whole weights of block `first` are no longer needed; with an `inner` one to come, its part is kept
-  forward,          ///< run block `first` on micro-batch `micro`; a second time after a drop: recompute
-  drop,             ///< forget what block `first` keeps for its backward on `micro`, but for its input
-  offload,          ///< move `what` of block `first` (of `micro`, for an input) out to slower memory
-  reload,           ///< bring it back
-  loss,             ///< loss of `micro` as (sum, count), and the gradient of its sum
-  backward,         ///< run the backward of block `first` on `micro`; adds to the block's gradients
-  backward_input,   ///< the part of it that makes the gradient of the block's input
-  backward_weight,  ///< the rest: adds to the block's gradients
-  send,             ///< hand `what` (an activation is the output of block `first` on `micro`) to pipeline rank `peer`
-  receive,          ///< take it from `peer`; a sum is added to what the block's gradients hold
-  combine,          ///< close slot `slot`: merge finished gradients of [first, last) by the binary tree over slots
-  reduce_scatter,   ///< sum the gradients of block `first` over the shard axis, leaving each rank its shard; adds up over calls
-  reduce,           ///< sum what this rank owns of the gradients of [first, last) over `axis`, leaving it on every rank of it
-  squares,          ///< squares of the gradients of block `first` as `micro`, the first of its slot, left them: the noise scale
-  reduce_loss,      ///< sum (loss, count) of every micro-batch over the axis, and the squares
-  norm,             ///< norms of [first, last): of the mean gradient, for clipping and fp16's check, and of whole tensors
-  gather_gradients,  ///< make whole, from the shards, what the update of block `first` needs of its gradients
-  update,            ///< optimizer on what this rank owns of [first, last)
+  load,              ///< take micro-batch `micro` from the loader
+  gather,            ///< gather the whole weights of block `first` from the shards
+  release,           ///< free the whole weights of block `first`; keeps the inner part if an inner gather follows
+  forward,           ///< run block `first` on micro-batch `micro`; again after a drop: recompute
+  drop,              ///< free the activations that block `first` keeps for its backward on `micro`, except its input
+  offload,           ///< move `what` of block `first` (of `micro`, for an input) out to slower memory
+  reload,            ///< move `what` back
+  loss,              ///< loss of `micro` as (sum, count), and the gradient of the sum
+  backward,          ///< run the backward of block `first` on `micro`; adds to the block's gradients
+  backward_input,    ///< the part that computes the gradient of the block's input
+  backward_weight,   ///< the rest of the backward: adds to the block's gradients
+  send,              ///< hand `what` (an activation is the output of block `first` on `micro`) to pipeline rank `peer`
+  receive,           ///< take `what` from `peer`; a sum is added to the block's gradients
+  combine,           ///< close slot `slot`: merge gradients of [first, last) along the binary tree over slots
+  reduce_scatter,    ///< sum the gradients of block `first` over the shard axis into shards; accumulates over calls
+  reduce,            ///< all-reduce this rank's gradients of [first, last) over `axes`
+  squares,           ///< squares of block `first`'s gradients after `micro`, the first of its slot, for the noise scale
+  reduce_loss,       ///< sum (loss, count) of every micro-batch, and the squares, over `axes`
+  norm,              ///< norms of [first, last): of the mean gradient (clipping, fp16's check) and of whole tensors
+  gather_gradients,  ///< gather whole gradients that the update of block `first` needs
+  update,            ///< run the optimizer on this rank's part of [first, last)
 };
-/// The words for instructions.
+/// Names of operations.
 inline constexpr EnumNames<Op, 21> kOps("load", "gather", "release", "forward", "drop", "offload", "reload", "loss", "backward",
                                         "backward_input", "backward_weight", "send", "receive", "combine", "reduce_scatter",
                                         "reduce", "squares", "reduce_loss", "norm", "gather_gradients", "update");
 
-/// The data that offload, reload, send and receive move.
+/// Data moved by offload, reload, send and receive.
 enum class Payload : uint8_t {
   none,
   activation,  ///< send and receive: a block's output
-  gradient,    ///< the same: the gradient of one
-  weights,     ///< offload and reload: the rank's shard of them; send and receive: all of them
-  optimizer,   ///< the same: optimizer state
-  input,       ///< the same: a block's input
-  batch,       ///< send and receive: a micro-batch as it was loaded, without its targets
-  sum,         ///< the same: gradients of a block, summed over micro-batches
+  gradient,    ///< send and receive: gradient of a block's output
+  weights,     ///< offload and reload: the rank's shard; send and receive: whole weights
+  optimizer,   ///< offload and reload: optimizer state
+  input,       ///< offload and reload: a block's input
+  batch,       ///< send and receive: a loaded micro-batch, without its targets
+  sum,         ///< send and receive: gradients of a block, summed over micro-batches
 };
-/// The words for what is moved.
+/// Names of payloads.
 inline constexpr EnumNames<Payload, 8> kPayloads("none", "activation", "gradient", "weights", "optimizer state", "input",
                                                  "batch", "sum");
 
-/// What an instruction keeps busy: the device's arithmetic, its links to other ranks, or that to slower memory.
+/// Resource that an instruction occupies: the device's arithmetic, its links to other ranks, or its link to slower memory.
 enum class Lane : uint8_t { compute, comm, copy };
-/// The words for lanes.
+/// Names of lanes.
 inline constexpr EnumNames<Lane, 3> kLanes("compute", "comm", "copy");
 
 /// One entry of a list.
 struct Instruction {
-  Op op = Op::load;                ///< what it does
-  Lane lane = Lane::compute;       ///< where it runs
+  Op op = Op::load;                ///< operation
+  Lane lane = Lane::compute;       ///< resource that it occupies
   int first = 0;                   ///< blocks [first, last); forward and backward take one block, load and loss none
   int last = 0;                    ///< the block after the last
-  int micro = -1;                  ///< micro-batch, from the rank's first
-  int slot = -1;                   ///< for combine: slot, from the rank's first
-  AxisSet axes = kNoAxes;          ///< collectives: which ranks meet
-  Payload what = Payload::none;    ///< offload, reload, send, receive: what is moved
+  int micro = -1;                  ///< micro-batch, counted from the rank's first
+  int slot = -1;                   ///< combine: slot, counted from the rank's first
+  AxisSet axes = kNoAxes;          ///< collectives: axes of the ranks that take part
+  Payload what = Payload::none;    ///< offload, reload, send, receive: data moved
   int peer = -1;                   ///< send and receive: the other rank's place on the pipeline axis
-  bool keeps_inner_shard = false;  ///< release: this rank's part of the inner axis stays, for a gather over it
+  bool keeps_inner_shard = false;  ///< release: keeps this rank's part of the inner axis, for a gather over it
   std::vector<int> waits = {};     ///< earlier instructions of this list that must have finished, ascending
-  double flops = 0.0;              ///< forward and backward only: an optimizer's few operations a parameter are not counted
-  int64_t wire_bytes = 0;          ///< payload this rank sends (comm/group.h states the convention)
-  int64_t peak = 0;                ///< bytes above those live before it at its worst moment; 0 where that is `allocates`
-  int64_t allocates = 0;           ///< bytes live after it that were not before
+  double flops = 0.0;              ///< forward and backward only; the optimizer's few operations per parameter are ignored
+  int64_t wire_bytes = 0;          ///< payload that this rank sends, counted as in comm/group.h
+  int64_t peak = 0;                ///< peak bytes above those live before it; 0 if equal to `allocates`
+  int64_t allocates = 0;           ///< bytes newly live after it
   int64_t frees = 0;               ///< bytes no longer live after it
 };
 
-/// The word for an instruction: "reduce_scatter".
+/// Name of an operation, such as "reduce_scatter".
 inline std::string_view name(Op op) { return kOps.of(op); }
-/// The word for a lane: "comm".
+/// Name of a lane, such as "comm".
 inline std::string_view name(Lane lane) { return kLanes.of(lane); }
-/// The word for what is moved: "optimizer state".
+/// Name of a payload, such as "optimizer state".
 inline std::string_view name(Payload payload) { return kPayloads.of(payload); }
 
-/// True for a collective, in which all ranks of its axes must meet.
+/// True for a collective, in which all ranks of its axes take part.
 inline bool is_collective(const Instruction& x) { return !x.axes.empty(); }
-/// The block whose holders meet, for a reduce over the pipeline axis alone: pipeline ranks that hold one block sum its
-/// gradients (tied weights). -1 for everything else.
+/// Block of a reduce over the pipeline axis alone, in which the pipeline ranks that hold the block sum its gradients (tied
+/// weights). -1 for everything else.
 inline int tied_block(const Instruction& x) { return x.op == Op::reduce && x.axes == kPipelineAxis ? x.first : -1; }
-/// True for send and receive, in which two ranks meet.
+/// True for send and receive.
 constexpr bool is_transfer(Op op) { return op == Op::send || op == Op::receive; }
 /// True for backward and its two parts.
 constexpr bool is_backward(Op op) { return op == Op::backward || op == Op::backward_input || op == Op::backward_weight; }
-/// True for the instructions that add to gradients: backward, and backward_weight where it is split.
+/// True for instructions that add to gradients: backward, or backward_weight if split.
 constexpr bool adds_gradients(Op op) { return op == Op::backward || op == Op::backward_weight; }
 /// True for instructions on exactly one block.
 constexpr bool takes_one_block(Op op) {
@@ -118,7 +118,7 @@ inline bool takes_micro_batch(const Instruction& x) {
          x.what == Payload::input;
 }
 
-/// The instruction in words, for errors and listings: "backward of block 3 'h.2' on micro-batch 0".
+/// Text of an instruction, for errors and listings: "backward of block 3 'h.2' on micro-batch 0".
 std::string describe(const Instruction& instruction, const std::vector<std::string>& block_names);
 
 }  // namespace weft

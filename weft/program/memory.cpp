@@ -14,7 +14,7 @@
 namespace weft {
 namespace {
 
-constexpr int64_t kWidenedPiece = 1 << 20;  // an update widens narrower gradients a range at a time (optim/update_ranges.cpp)
+constexpr int64_t kWidenedPiece = 1 << 20;  // updates widen narrow gradients in ranges (optim/update_ranges.cpp)
 
 class Estimate {
  public:
@@ -72,9 +72,9 @@ class Estimate {
     if (pooled) add(MemoryCategory::gathered, buffer_bytes(buffers_.weight, bytes_of(held_weights_, program_.weight_bytes)));
   }
 
-  // Partial sums: one stash a level of the tree over slots, each as large as all gradients. A reduce-scatter that adds to an
-  // earlier one needs a shard of the block until it is done, as does its buffer; for the moment a sum from another rank needs
-  // all of the block's gradients.
+  // Partial sums: one stash per level of the tree over slots, each as large as all gradients. A reduce-scatter that adds to an
+  // earlier one needs a shard of the block until it is done (one per shared gradient buffer); a sum received from another rank
+  // needs space for all of the block's gradients.
   void gradients() {
     const bool pooled = program_.shard_level >= ShardLevel::gradients;
     const Numels gradients = gradient_block_bytes();
@@ -98,7 +98,7 @@ class Estimate {
     return bytes;
   }
 
-  /// Of the uses of a tied weight, side by side while ranks exchange them.
+  /// Bytes of a tied weight's separate sums while ranks exchange them.
   int64_t tied_row_bytes() const {
     int64_t most = 0;
     for (int block = 0; block < program_.num_blocks(); ++block) {
@@ -117,7 +117,7 @@ class Estimate {
     return pooled ? buffer_bytes(buffers_.gradient, shards) : largest(shards);
   }
 
-  /// Elements of state of a block.
+  /// Elements of a block's optimizer state.
   int64_t states_of(int block) const {
     const int64_t own = owns_ ? held_numel_[block] / program_.shards : 0;
     if (options_.block_states.empty() || own == 0) return own * options_.optimizer_states;
@@ -139,7 +139,7 @@ class Estimate {
       add(MemoryCategory::optimizer, std::min(largest_own() * kFloatBytes, kWidenedPiece));
   }
 
-  /// Most that the update of a block holds for the moment: the gradients that it gathers, and what it says.
+  /// Peak temporary bytes of a block's update: the gathered gradients, and the update's own.
   int64_t largest_update() const {
     int64_t most = 0;
     for (int block = 0; block < program_.num_blocks() && owns_ && !options_.block_states.empty(); ++block) {
@@ -151,7 +151,7 @@ class Estimate {
     return most;
   }
 
-  /// Ranks that own the same write a part of it each.
+  /// Copies for saving; ranks that own the same state each write a part.
   void saving() {
     const MeshSizes& mesh = program_.mesh;
     const int64_t replicas = int64_t{mesh.dp} * mesh.cp * (program_.shards > 1 ? 1 : mesh.shard);
@@ -163,7 +163,7 @@ class Estimate {
   const InstructionList& list_;
   const Buffers& buffers_;
   const MemoryOptions& options_;
-  bool owns_;            // it updates what it holds
+  bool owns_;            // the rank updates its blocks
   Numels held_numel_;    // elements with a gradient; 0 for the blocks of other ranks
   Numels held_weights_;  // all elements
   MemoryEstimate result_;

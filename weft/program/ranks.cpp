@@ -18,7 +18,7 @@ const MeshSizes& checked(const MeshSizes& mesh, int world) {
   }
   if (ranks != world || world < 1) {
     throw InputError(
-        fmt::format("program: the mesh pp {} x dp {} x shard {} x cp {} x tp {} has {} ranks, but lists are told for {}",
+        fmt::format("program: the mesh pp {} x dp {} x shard {} x cp {} x tp {} has {} ranks, but lists are given for {}",
                     mesh.pp, mesh.dp, mesh.shard, mesh.cp, mesh.tp, ranks, world));
   }
   return mesh;
@@ -48,7 +48,7 @@ std::vector<int> colours_by_lists(const Program& program, const Ranks& ranks, in
   return colours;
 }
 
-// For each column, a number for the set of colours that it meets on the axis.
+// For each column, a number for the set of colours it meets on the axis.
 std::vector<int> colours_met(const Ranks& ranks, AxisSet axes, const std::vector<int>& colours) {
   Numbering<std::vector<int>> numbering;
   std::vector<int> met(colours.size(), -1);
@@ -66,7 +66,7 @@ std::vector<int> colours_met(const Ranks& ranks, AxisSet axes, const std::vector
   return met;
 }
 
-// Columns of one colour that meet different sets of colours get colours of their own.
+// Gives separate colours to columns of one colour that meet different sets of colours.
 std::vector<int> refined(const Ranks& ranks, const std::vector<int>& colours, int& count) {
   std::vector<std::vector<int>> signatures;
   signatures.reserve(colours.size());

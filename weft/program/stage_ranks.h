@@ -1,4 +1,4 @@
-// stage_ranks: which pipeline rank runs each block; of several copies (copies.h) the one that owns it, the first.
+// stage_ranks: the pipeline rank that runs each block; with several copies (copies.h), the first, which owns the block.
 #pragma once
 
 #include <vector>
@@ -7,7 +7,7 @@
 
 namespace weft {
 
-/// For each block the index on the pipeline axis of that rank; -1 where none runs it. Throws as check_program() does.
+/// Returns the index on the pipeline axis of each block's rank; -1 if no rank runs the block. Throws as check_program() does.
 std::vector<int> stage_rank_of_block(const Program& program);
 
 }  // namespace weft

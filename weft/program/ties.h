@@ -1,4 +1,4 @@
-// Ties: weights of a block that others read too (Program::block_uses).
+// Ties: weights of a block that other blocks read too (Program::block_uses).
 #pragma once
 
 #include <vector>
@@ -7,18 +7,18 @@
 
 namespace weft {
 
-/// Whether a block reads the weights of another.
+/// True if a block reads the weights of another.
 bool has_ties(const Program& program);
 
-/// The blocks that read a block's weights, itself among them: ascending, whichever ranks run them.
+/// Blocks that read a block's weights, itself included, ascending; they may run on any ranks.
 std::vector<int> users_of(const Program& program, int block);
 
-/// By block: those of them that the list runs.
+/// Returns, by block, those of its users that the list runs.
 std::vector<std::vector<int>> users_run(const Program& program, const InstructionList& list);
 
-/// Sums of a tied block's gradients that go over the wire side by side where several pipeline ranks hold it. Two uses on two
-/// ranks are two operands, whose order does not matter: one. Of more uses each has a row, which the other ranks' zeros join, so
-/// that all of them add the rows in one order.
+/// Number of separate sums (rows) of a tied block's gradients on the wire, if several pipeline ranks hold it. Two uses on two
+/// ranks need one row, since the order of two operands does not matter. With more uses each has a row, zero on the other ranks,
+/// so that all ranks add the rows in one order.
 int tied_rows(const Program& program, int block);
 
 }  // namespace weft

@@ -37,7 +37,7 @@ std::vector<int> stack(const std::vector<Interval>& intervals) {
   std::iota(order.begin(), order.end(), 0);
   std::stable_sort(order.begin(), order.end(), [&](int a, int b) { return intervals[a].start_s < intervals[b].start_s; });
   std::vector<int> rows(intervals.size(), 0);
-  std::vector<double> free_s;  // of each row
+  std::vector<double> free_s;  // by row
   for (int i : order) {
     const auto row = std::find_if(free_s.begin(), free_s.end(), [&](double free) { return free <= intervals[i].start_s; });
     rows[i] = static_cast<int>(row - free_s.begin());

@@ -10,11 +10,11 @@ namespace weft {
 
 /// The section [batch].
 struct BatchRecipe {
-  int64_t global = 0;  ///< samples a step, over all ranks
-  /// Samples a forward; default: global / data-parallel ranks, or / slots; with a pipeline, a part of that.
+  int64_t global = 0;  ///< samples per step, over all ranks
+  /// Samples per forward; default: global / data-parallel ranks, or / slots; with a pipeline, a fraction of that.
   std::optional<int64_t> micro;
-  BatchRamp ramp = {};    ///< steps with smaller global batches before those; needs `micro`
-  int64_t reference = 0;  ///< the global batch that optimizer.lr was found for; 0: none is told
+  BatchRamp ramp = {};    ///< steps with smaller global batches first; needs `micro`
+  int64_t reference = 0;  ///< the global batch that optimizer.lr was found for; 0: not given
 };
 
 }  // namespace weft

@@ -1,4 +1,4 @@
-// What data a recipe may name.
+// The kinds of data that a recipe may name.
 #pragma once
 
 #include <cstdint>
@@ -8,25 +8,25 @@
 
 namespace weft {
 
-/// The kind that is made of others.
+/// The kind that mixes others.
 inline constexpr std::string_view kMixName = "mix";
 /// The kinds whose samples are columns.
 inline constexpr std::string_view kParquetName = "parquet", kJsonName = "jsonl";
 
 /// A kind of data.
 struct NamedData {
-  std::string_view name;     ///< as recipes have it
-  bool is_tokens = false;    ///< for models that read tokens; of a mix its parts tell
+  std::string_view name;     ///< as spelled in recipes
+  bool is_tokens = false;    ///< for models that read tokens; for a mix its parts decide
   bool is_images = false;    ///< for models that read images
-  int64_t channels = 0;      ///< that images have; 0: as many as are wanted
-  bool needs_path = false;   ///< it has no default place
-  bool is_files = false;     ///< files that a pattern or URL may name, with data.evaluation_path
-  bool has_columns = false;  ///< of which data.column is one
+  int64_t channels = 0;      ///< channels per image; 0: any number
+  bool needs_path = false;   ///< no default path
+  bool is_files = false;     ///< files that a pattern or URL can name; reads data.evaluation_path
+  bool has_columns = false;  ///< samples are columns; data.column names one
 };
 
-/// The names of all kinds, as recipes have them.
+/// Names of all kinds, as spelled in recipes.
 std::vector<std::string> data_names();
-/// The kind with that name. Throws InputError where there is none.
+/// Returns the kind with that name. Throws InputError for an unknown name.
 const NamedData& named_data(const std::string& name);
 
 }  // namespace weft

@@ -1,4 +1,4 @@
-// EvaluationRecipe: a section [[evaluation]] of a recipe: one more set to evaluate on, beside the data's own. Plain data.
+// EvaluationRecipe: a section [[evaluation]] of a recipe: an evaluation set in addition to that of [data]. Plain data.
 #pragma once
 
 #include <string>
@@ -7,8 +7,8 @@ namespace weft {
 
 /// A section [[evaluation]].
 struct EvaluationRecipe {
-  std::string name;  ///< what people read
-  std::string path;  ///< of data as data.name is: a file or folder, all of which is evaluated on
+  std::string name;  ///< name in printed output
+  std::string path;  ///< file or folder in the format of data.name; used in full
 };
 
 }  // namespace weft

@@ -16,22 +16,22 @@ struct ModelRecipe {
   int64_t depth = 20;               ///< resnet: layers with weights (models/resnet.h)
   std::string norm = "batch";       ///< resnet: "batch" | "group"
   bool zero_init_residual = false;  ///< resnet: ResnetOptions::zero_init_residual
-  int64_t channels = 1;             ///< cnn, mlp, resnet: of the images, 1 or 3
+  int64_t channels = 1;             ///< cnn, mlp, resnet: image channels, 1 or 3
   int64_t image_size = 28;          ///< cnn, mlp, resnet: height and width of the images
   int64_t ffn = 0;                  ///< llama: feed-forward width; 0: llama_ffn(width)
-  int64_t context = 256;            ///< gpt, llama: tokens a sample
+  int64_t context = 256;            ///< gpt, llama: tokens per sample
   int64_t vocabulary = 256;         ///< gpt, llama: different tokens
   int64_t classes = 10;             ///< cnn, mlp, resnet: labels
-  double label_smoothing = 0.0;     ///< cnn, mlp, resnet: share of the target that all classes have alike
+  double label_smoothing = 0.0;     ///< cnn, mlp, resnet: share of the target spread evenly over all classes
   bool tied_embeddings = false;     ///< gpt, llama: logits are products with the token embeddings
   double dropout = 0.0;             ///< gpt: share of activations dropped
   double rope_theta = 10000.0;      ///< llama: base of the rotary angles
   double norm_eps = 1e-5;           ///< llama: added to the mean squares
-  std::string weights;              ///< that it starts from (checkpoint/weights/weights_file.h); empty: drawn ones
-  std::string weight_names;         ///< a JSON file of the names that those have instead of the model's; empty: the same
-  std::string weights_skip;         ///< patterns of names, with commas between, that stay as they are drawn (WeightsOptions)
+  std::string weights;              ///< initial weights (checkpoint/weights/weights_file.h); empty: random
+  std::string weight_names;         ///< JSON file that maps names in the weights to the model's; empty: same names
+  std::string weights_skip;         ///< comma-separated name patterns that keep their random values (WeightsOptions)
 
-  bool operator==(const ModelRecipe&) const = default;  ///< all of it
+  bool operator==(const ModelRecipe&) const = default;  ///< compares every member
 };
 
 }  // namespace weft

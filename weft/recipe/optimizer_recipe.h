@@ -13,17 +13,17 @@ namespace weft {
 
 /// The section [optimizer].
 struct OptimizerRecipe {
-  std::string name = "adamw";        ///< of optimizer_names()
-  double lr = 3e-4;                  ///< learning rate at its peak, of batch.reference where that is set
-  std::string scale_lr = "none";     ///< how it is taken to batch.global: "none" | "linear" | "sqrt"
+  std::string name = "adamw";        ///< one of optimizer_names()
+  double lr = 3e-4;                  ///< peak learning rate; for batch.reference where that is set
+  std::string scale_lr = "none";     ///< how lr is scaled to batch.global: "none" | "linear" | "sqrt"
   RunLength warmup;                  ///< linear warm-up
-  std::string warmup_from = "zero";  ///< "zero" | "reference": lr, where it is scaled
+  std::string warmup_from = "zero";  ///< "zero" | "reference": the unscaled lr
   std::string decay = "constant";    ///< "constant" | "linear" | "cosine" | "step"
   double final_lr = 0.0;             ///< linear, cosine: share of lr at the last step
-  RunLength decay_every;             ///< step decay: between drops
+  RunLength decay_every;             ///< step decay: interval between drops
   double decay_factor = 0.1;         ///< step decay: factor of each drop
   double weight_decay =
-      0.01;  ///< adamw, lion, muon, adafactor: decoupled; lamb: part of what moves weights; others: added to gradients
+      0.01;  ///< adamw, lion, muon, adafactor: decoupled; lamb: part of the update; others: added to gradients
   std::optional<double> beta1;           ///< adamw, lamb, lion, muon
   std::optional<double> beta2;           ///< the same
   std::optional<double> alpha;           ///< rmsprop
@@ -42,9 +42,9 @@ struct OptimizerRecipe {
   double clip = 0.0;                     ///< global gradient norm; 0: no clipping
   double ema = 0.0;                      ///< WeightAverage::decay; 0: no average of the weights
   bool ema_warmup = true;                ///< WeightAverage::warmup
-  ParameterRules groups = {};            ///< [[optimizer.groups]]: what holds for parameters by their names
+  ParameterRules groups = {};            ///< [[optimizer.groups]]: settings for parameters selected by name
 
-  bool operator==(const OptimizerRecipe&) const = default;  ///< all of it
+  bool operator==(const OptimizerRecipe&) const = default;  ///< compares every member
 };
 
 }  // namespace weft

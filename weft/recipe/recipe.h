@@ -1,4 +1,4 @@
-// Recipe: the TOML file that names model, data, batch, layout, optimizer and run: what `weft train` takes. Plain data.
+// Recipe: the TOML file that names model, data, batch, layout, optimizer and run, as `weft train` reads it. Plain data.
 #pragma once
 
 #include <string>
@@ -17,10 +17,10 @@ namespace weft {
 
 /// A whole run.
 struct Recipe {
-  std::string path;                                ///< of the file, for errors
+  std::string path;                                ///< path of the file, for errors
   ModelRecipe model;                               ///< what is trained
-  DataRecipe data;                                 ///< what on
-  BatchRecipe batch;                               ///< how many samples at a time
+  DataRecipe data;                                 ///< the training data
+  BatchRecipe batch;                               ///< samples per step
   LayoutRecipe layout;                             ///< how it is divided over ranks and memory
   OptimizerRecipe optimizer;                       ///< how weights are updated
   RunRecipe run;                                   ///< how long

@@ -1,4 +1,4 @@
-// fail(): how a recipe is refused.
+// fail(): rejects a recipe.
 #pragma once
 
 #include <fmt/format.h>
@@ -10,7 +10,7 @@
 
 namespace weft {
 
-/// Throws InputError for keys of the recipe that do not go together, which the text is about.
+/// Throws InputError for recipe keys that conflict, with a formatted text.
 template <typename... Args>
 [[noreturn]] void fail(const Recipe& recipe, fmt::format_string<Args...> text, Args&&... args) {
   throw InputError(fmt::format("{}: {}", recipe.path, fmt::format(text, std::forward<Args>(args)...)));

@@ -12,7 +12,7 @@
 namespace weft {
 namespace {
 
-/// Words for units, and how many of them one is.
+/// Unit words, and how many units each stands for.
 const std::map<std::string, std::pair<LengthUnit, double>>& unit_words() {
   using Unit = LengthUnit;
   static const std::map<std::string, std::pair<Unit, double>> words = {
@@ -24,8 +24,8 @@ const std::map<std::string, std::pair<LengthUnit, double>>& unit_words() {
   return words;
 }
 
-/// Up to a whole number, of any amount at least 1; what is one but for rounding counts as one: 0.7 epochs of 60 000 samples are
-/// 42 000.
+/// Rounds an amount of at least 1 up to a whole number; an amount within rounding of a whole number becomes that number: 0.7
+/// epochs of 60 000 samples are 42 000.
 double whole(double amount) {
   if (amount <= 0.0) return amount;
   const double nearest = std::round(amount);
@@ -76,7 +76,7 @@ std::optional<RunLength> parse_run_length(const std::string& text) {
   if (!amount || !(*amount > 0.0) || !std::isfinite(*amount) || word == unit_words().end()) return std::nullopt;
   const auto& [unit, factor] = word->second;
   if (unit == LengthUnit::steps && *amount != std::floor(*amount)) return std::nullopt;
-  constexpr double kLeast = 1e-6, kMost = 1e15;  // shorter than anything that a run counts, and longer
+  constexpr double kLeast = 1e-6, kMost = 1e15;  // below and above any length that a run counts
   const bool counts = unit == LengthUnit::samples || unit == LengthUnit::tokens;
   if (*amount < (counts ? 1.0 : kLeast) || *amount > kMost) return std::nullopt;
   return RunLength{*amount * factor, unit};
@@ -87,7 +87,7 @@ std::string run_length_text(const RunLength& length) {
   std::string found;
   for (const auto& [word, meaning] : unit_words()) {
     const auto& [unit, factor] = meaning;
-    // Of two words for it, the one for one of it or for several.
+    // Singular or plural.
     if (unit == length.unit && factor == 1.0 && (found.empty() || length.amount != 1.0)) found = word;
   }
   return fmt::format("{} {}", length.amount, found);

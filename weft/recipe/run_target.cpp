@@ -20,7 +20,7 @@ std::string_view without_blanks(std::string_view text) {
 
 [[noreturn]] void refuse(const std::string& text, std::string_view why) {
   throw InputError(
-      fmt::format("\"{}\" is no target: {}; write one as \"accuracy >= 0.9\" or \"loss <= 2.1\"", shortened(text), why));
+      fmt::format("\"{}\" is not a target: {}; write one as \"accuracy >= 0.9\" or \"loss <= 2.1\"", shortened(text), why));
 }
 
 }  // namespace
@@ -32,16 +32,16 @@ bool RunTarget::is_reached(double loss, std::optional<double> accuracy) const {
 std::optional<RunTarget> parse_run_target(const std::string& text) {
   if (text.empty()) return std::nullopt;
   const size_t sign = text.find_first_of("<>=");
-  if (sign == std::string::npos || text.size() < sign + 2) refuse(text, "it compares nothing");
+  if (sign == std::string::npos || text.size() < sign + 2) refuse(text, "it has no comparison");
   const std::string_view name = without_blanks(std::string_view(text).substr(0, sign));
   const std::string_view relation = std::string_view(text).substr(sign, 2);
   const auto value = parse_number<double>(without_blanks(std::string_view(text).substr(sign + 2)));
   if (name != "accuracy" && name != "loss") refuse(text, "it must begin with accuracy or loss");
   const bool is_loss = name == "loss";
   if (relation != (is_loss ? "<=" : ">="))
-    refuse(text, is_loss ? "a loss is to be <= a number" : "an accuracy is to be >= a number");
-  if (!value || !std::isfinite(*value)) refuse(text, "what it compares with is no number");
-  if (!is_loss && !(*value > 0.0 && *value <= 1.0)) refuse(text, "an accuracy is a share, above 0 and at most 1");
+    refuse(text, is_loss ? "a loss needs <= and a number" : "an accuracy needs >= and a number");
+  if (!value || !std::isfinite(*value)) refuse(text, "the right-hand side is not a number");
+  if (!is_loss && !(*value > 0.0 && *value <= 1.0)) refuse(text, "an accuracy must be above 0 and at most 1");
   return RunTarget{is_loss ? TargetMetric::loss : TargetMetric::accuracy, *value};
 }
 

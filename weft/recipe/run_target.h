@@ -1,4 +1,4 @@
-// RunTarget: what an evaluation must reach for a run to end, as recipes say it: "accuracy >= 0.9", "loss <= 2.1".
+// RunTarget: the evaluation result that ends a run, as written in recipes: "accuracy >= 0.9", "loss <= 2.1".
 #pragma once
 
 #include <cstdint>
@@ -9,21 +9,21 @@
 
 namespace weft {
 
-/// What a target is about.
+/// The metric of a target.
 enum class TargetMetric : uint8_t { accuracy, loss };
-/// The words for it.
+/// Names of the metrics.
 inline constexpr EnumNames<TargetMetric, 2> kTargetMetrics("accuracy", "loss");
 
-/// A target: at least so much accuracy, or at most so much loss.
+/// A target: a least accuracy or a largest loss.
 struct RunTarget {
-  TargetMetric metric = TargetMetric::accuracy;  ///< of an evaluation
+  TargetMetric metric = TargetMetric::accuracy;  ///< compared metric of an evaluation
   double value = 0.0;                            ///< accuracy: a share, above 0 and at most 1
 
-  /// Whether an evaluation with that loss and accuracy is there; never where the one it is about is unknown or no number.
+  /// Returns true if an evaluation with that loss and accuracy reaches the target; false if its metric is missing or NaN.
   bool is_reached(double loss, std::optional<double> accuracy) const;
 };
 
-/// What a text says; none for an empty one. Throws InputError, in words that follow a key's name, for another text.
+/// Parses a target; empty for an empty text. Throws InputError for any other text, worded to follow a key's name.
 std::optional<RunTarget> parse_run_target(const std::string& text);
 
 }  // namespace weft

@@ -1,4 +1,4 @@
-// SaveRecipe: what a recipe says of checkpoints. Plain data.
+// SaveRecipe: the checkpoint settings of a recipe. Plain data.
 #pragma once
 
 #include <cstdint>
@@ -10,17 +10,17 @@ namespace weft {
 
 /// The section [save].
 struct SaveRecipe {
-  std::string folder;              ///< of checkpoints: a path or a URL; empty: none are saved
-  RunLength every;                 ///< between two; none: at the end and on request alone
-  int64_t keep = 3;                ///< newest ones that stay; 0: all
-  RunLength keep_every;            ///< those stay besides
-  std::string keep_best = "none";  ///< the one with the best "evaluation loss" or "evaluation accuracy" stays besides
-  std::string upload;              ///< where each checkpoint is copied to behind training: a path or a URL; empty: nowhere
-  bool on_end = true;              ///< after the last step too
-  RunLength memory_every;          ///< between snapshots in the launcher's memory, for restarts; none: none
-  double deadline_s = 60.0;        ///< what a run has for saving once it was asked to end (SIGTERM, SIGUSR1)
+  std::string folder;              ///< checkpoint folder: a path or a URL; empty: no checkpoints
+  RunLength every;                 ///< interval between checkpoints; unset: only at the end and on request
+  int64_t keep = 3;                ///< number of newest checkpoints kept; 0: all
+  RunLength keep_every;            ///< checkpoints at these intervals are kept too
+  std::string keep_best = "none";  ///< "evaluation loss" or "evaluation accuracy": the best checkpoint by it is kept too
+  std::string upload;              ///< path or URL that each checkpoint is copied to in the background; empty: no copy
+  bool on_end = true;              ///< save after the last step too
+  RunLength memory_every;          ///< interval between snapshots in the launcher's memory, for restarts; unset: no snapshots
+  double deadline_s = 60.0;        ///< time to save after a request to end (SIGTERM, SIGUSR1)
 
-  /// Numbers by which ranks agree, with each step's losses, whether to save and whether to end (Program::votes).
+  /// Votes that ranks exchange with each step's losses: whether to save and whether to end (Program::votes).
   int votes() const { return folder.empty() ? 0 : 2; }
 };
 

@@ -14,7 +14,7 @@ namespace weft {
 
 namespace {
 
-/// 0 for what is none.
+/// Returns 0 for an invalid number.
 int64_t number_of(const std::string& text) {
   const size_t begin = std::min(text.find_first_not_of(' '), text.size()), end = text.find_last_not_of(' ') + 1;
   return parse_number<int64_t>(std::string_view(text).substr(begin, std::max(begin, end) - begin)).value_or(0);
@@ -25,7 +25,7 @@ int64_t number_of(const std::string& text) {
 std::vector<int64_t> stages_by_hand(const std::string& text) {
   std::vector<int64_t> counts;
   if (text == "auto" || text == "even") return counts;
-  std::stringstream parts(text + ",");  // so that an empty last part is seen
+  std::stringstream parts(text + ",");  // keeps an empty last part
   for (std::string part; std::getline(parts, part, ',');) {
     counts.push_back(number_of(part));
     if (counts.back() >= 1 && counts.back() <= std::numeric_limits<int>::max()) continue;

@@ -1,4 +1,4 @@
-// SyncBatchNorm: over which ranks BatchNorm takes its mean and variance (layout.sync_batch_norm).
+// SyncBatchNorm: the ranks over which BatchNorm takes its mean and variance (layout.sync_batch_norm).
 #pragma once
 
 #include <cstdint>
@@ -8,12 +8,12 @@
 
 namespace weft {
 
-/// Whose k-th micro-batches are normalised together; a value stands for its kSyncBatchNorms word.
+/// Ranks whose k-th micro-batches are normalised together; each value has a name in kSyncBatchNorms.
 enum class SyncBatchNorm : uint8_t {
-  none,   ///< each by itself
-  dp,     ///< those of all replicas
-  shard,  ///< those of the ranks that share a replica's state
-  all     ///< those of all ranks that read different samples
+  none,   ///< each rank alone
+  dp,     ///< all replicas
+  shard,  ///< ranks that share a replica's state
+  all     ///< all ranks that read different samples
 };
 
 inline constexpr EnumNames<SyncBatchNorm, 4> kSyncBatchNorms("none", "dp", "shard", "all");  ///< layout.sync_batch_norm
@@ -24,8 +24,8 @@ constexpr AxisSet axes_of(SyncBatchNorm sync) {
   return kAxes[static_cast<uint8_t>(sync)];
 }
 
-/// Into how many pieces a micro-batch falls (nn/ordered_sums.h) on each of `ranks` that divide the slots: with them, what is
-/// normalised together must be the same on fewer ranks, so that a rank has all of its slots' samples in one micro-batch.
+/// Pieces per micro-batch (nn/ordered_sums.h) on each of `ranks`, a divisor of the slots: with slots, fewer ranks must
+/// normalise the same samples together, so a rank has the samples of all its slots in one micro-batch.
 constexpr int batch_pieces_of(SyncBatchNorm sync, int64_t slots, int ranks) {
   return sync == SyncBatchNorm::none || slots == 0 ? 1 : static_cast<int>(slots / ranks);
 }

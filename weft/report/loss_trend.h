@@ -1,4 +1,4 @@
-// LossTrend: whether a loss has gone up, as means over some steps show it, since single batches differ.
+// LossTrend: detects a rising loss from means over several steps, since single batches vary.
 #pragma once
 
 #include <cstddef>
@@ -9,12 +9,12 @@ namespace weft {
 
 class LossTrend {
  public:
-  /// Of a run of so many steps. Means are over a tenth of them, of 1 to 20.
+  /// For a run of `steps` steps. Means are over a tenth of them, but at least 1 and at most 20.
   explicit LossTrend(int64_t steps);
 
   void add(double loss);
-  double late() const { return late_; }    ///< the mean over the last steps; 0 before there are as many
-  double least() const { return least_; }  ///< the least of those means
+  double late() const { return late_; }    ///< mean over the last steps; 0 until there are enough
+  double least() const { return least_; }  ///< smallest of these means
 
  private:
   size_t window_;

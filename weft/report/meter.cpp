@@ -21,7 +21,7 @@ size_t Meter::first_recent() const {
   return steps_s_.size() - std::min(kRecent, steps_s_.size());
 }
 
-/// Of the steps from `first` on: samples, or steps, a second.
+/// Samples, or steps, per second from step `first` on.
 double Meter::rate_from(size_t first, bool of_samples) const {
   const auto from = static_cast<std::ptrdiff_t>(first);
   const double seconds = std::accumulate(steps_s_.begin() + from, steps_s_.end(), 0.0);

@@ -1,4 +1,4 @@
-// Meter: times steps and tells rates.
+// Meter: times steps and computes rates.
 #pragma once
 
 #include <chrono>
@@ -10,21 +10,21 @@ namespace weft {
 /// The times of a run's steps.
 class Meter {
  public:
-  /// For steps that the caller times; the first `skipped` of them (warming up) are left out of the rates.
+  /// The caller times the steps; rates exclude the first `skipped` steps (warm-up).
   explicit Meter(int64_t skipped = 2) : skipped_(skipped) {}
 
   void add(double step_s, int64_t samples) {
     steps_s_.push_back(step_s);
     samples_.push_back(static_cast<double>(samples));
   }
-  /// Samples a second over all but the skipped first steps; over all where there are no others; 0 before any.
+  /// Samples per second, without the skipped steps unless there are no others; 0 before any step.
   double samples_per_s() const;
-  /// Samples a second over the last few steps, for progress.
+  /// Samples per second over the last few steps, for progress.
   double recent_samples_per_s() const;
-  /// Steps a second over the same.
+  /// Steps per second over the last few steps.
   double recent_steps_per_s() const;
-  /// The time, in milliseconds, within which a share of the steps that count are done, `share` in [0, 1]: 0.5 is the median. 0
-  /// before any.
+  /// Percentile of step time in milliseconds, without the skipped steps; `share` in [0, 1]: 0.5 is the median. 0 before any
+  /// step.
   double percentile_ms(double share) const;
 
  private:
@@ -34,13 +34,13 @@ class Meter {
 
   int64_t skipped_;
   std::vector<double> steps_s_;  ///< by step
-  std::vector<double> samples_;  ///< the same
+  std::vector<double> samples_;  ///< by step
 };
 
-/// Seconds since this process was started, as the kernel says.
+/// Seconds since this process started, from the kernel.
 double process_age_s();
 
-/// Most memory this process has had resident, in MiB.
+/// Peak resident memory of this process, in MiB.
 double peak_rss_mb();
 
 }  // namespace weft

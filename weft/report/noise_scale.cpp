@@ -27,11 +27,11 @@ std::optional<NoiseEstimate> NoiseScale::estimate() const {
   if (result.gradient <= 0.0 || result.trace <= 0.0) return result;
   result.batch = result.trace / result.gradient;
   if (sums_.steps == 1) return result;
-  // To first order the ratio differs by its own value times the difference of the relative errors of both.
+  // To first order, the ratio's error is its value times the difference of the two relative errors.
   const double mean_square = sums_.gradient_squares / weight / (result.gradient * result.gradient) +
                              sums_.trace_squares / weight / (result.trace * result.trace) -
                              2.0 * sums_.products / weight / (result.gradient * result.trace);
-  const double steps = weight * weight / sums_.squared_weights;  // as many steps alike would tell as much
+  const double steps = weight * weight / sums_.squared_weights;  // effective sample size
   result.spread = *result.batch * std::sqrt(std::max(mean_square, 0.0) / (steps - 1.0));
   return result;
 }

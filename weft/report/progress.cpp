@@ -22,7 +22,7 @@ std::string rate(double samples_per_s, double tokens_per_s) {
   return fmt::format("{} images/s", format_count(samples_per_s));
 }
 
-/// Whole seconds: tenths would only flicker.
+/// Whole seconds: tenths would flicker.
 std::string time_left(const StepReport& report) {
   if (report.seconds_left < 0 || report.step >= report.steps) return "";
   const double seconds = std::ceil(report.seconds_left);
@@ -39,7 +39,7 @@ int64_t round_number(double most) {
   return static_cast<int64_t>(power);
 }
 
-/// Four decimals, as long as they say something.
+/// Four decimals, or four digits for large losses.
 std::string loss_text(double loss) {
   return std::fabs(loss) < 1e4 ? fmt::format("loss {:.4f}", loss) : fmt::format("loss {:.4g}", loss);
 }
@@ -76,7 +76,7 @@ std::string joined(const std::vector<std::string>& parts) {
 
 std::string percent(double share) { return fmt::format("{:.2f} %", 100.0 * share); }
 
-/// Of an evaluation, without its loss.
+/// Metrics of an evaluation besides the loss.
 std::string beside_loss(const EvaluationReport& report) {
   return joined({report.perplexity ? fmt::format("perplexity {:.4g}", *report.perplexity) : "",
                  report.accuracy ? "accuracy " + percent(*report.accuracy) : "",
@@ -97,7 +97,7 @@ void add_evaluations(const FinalReport& report, std::vector<std::pair<std::strin
   if (own.perplexity) rows.emplace_back("perplexity", fmt::format("{:.4g}", *own.perplexity));
   if (own.accuracy) rows.emplace_back("accuracy", percent(*own.accuracy));
   if (own.top5) rows.emplace_back("top-5", percent(*own.top5));
-  // Of a model that reads tokens the loss is what is looked at.
+  // For token models, rank by loss.
   if (report.best.loss) rows.emplace_back("best", best_text(report.best, !own.perplexity));
   for (const EvaluationReport& other : report.other_evaluations) {
     rows.emplace_back(printable(name_beside(own, other)), joined({fmt::format("loss {:.4f}", other.loss), beside_loss(other)}));
@@ -107,15 +107,15 @@ void add_evaluations(const FinalReport& report, std::vector<std::pair<std::strin
 std::string memory(const std::vector<double>& peak_rss_mb) {
   if (peak_rss_mb.empty()) return "unknown";
   const auto [least, most] = std::minmax_element(peak_rss_mb.begin(), peak_rss_mb.end());
-  if (fmt::format("{:.0f}", *least) == fmt::format("{:.0f}", *most)) return fmt::format("{:.0f} MB a rank", *most);
-  return fmt::format("{:.0f} to {:.0f} MB a rank", *least, *most);
+  if (fmt::format("{:.0f}", *least) == fmt::format("{:.0f}", *most)) return fmt::format("{:.0f} MB per rank", *most);
+  return fmt::format("{:.0f} to {:.0f} MB per rank", *least, *most);
 }
 
 std::string communication(const FinalReport& report) {
   if (report.world == 1) return "none (one rank)";
   int64_t most = 0;
   for (const int64_t bytes : report.traffic_bytes) most = std::max(most, bytes);
-  return fmt::format("{:.1f} % of the time, {} a rank over {}", 100.0 * report.communication_share, format_bytes(most),
+  return fmt::format("{:.1f} % of the time, {} per rank over {}", 100.0 * report.communication_share, format_bytes(most),
                      report.backend);
 }
 
@@ -132,9 +132,9 @@ std::string target_text(const FinalReport& report) {
 
 std::string critical_batch(const NoiseEstimate& noise) {
   const std::string steps = counted(noise.steps, "step");
-  if (!noise.batch) return fmt::format("not told after {}: what they saw is all noise, or none; measure longer", steps);
+  if (!noise.batch) return fmt::format("unknown after {}: their gradients were all noise, or had none; measure longer", steps);
   const std::string spread = noise.spread ? fmt::format(" +- {}", format_count(*noise.spread)) : "";
-  return fmt::format("{}{} samples, by the gradient noise scale of {}", format_count(*noise.batch), spread, steps);
+  return fmt::format("{}{} samples, from the gradient noise scale over {}", format_count(*noise.batch), spread, steps);
 }
 
 std::string steps_text(const FinalReport& report) {
@@ -148,7 +148,7 @@ std::string steps_text(const FinalReport& report) {
 }  // namespace
 
 std::string progress_bar(const StepReport& report, int width) {
-  // The last column stays free: some terminals wrap when it is written.
+  // Leaves the last column free: some terminals wrap when it is written.
   const size_t room = static_cast<size_t>(std::max(width - 1, 1));
   std::vector<std::string> parts = {counter(report),
                                     "",
@@ -156,7 +156,7 @@ std::string progress_bar(const StepReport& report, int width) {
                                     rate(report.samples_per_s, report.tokens_per_s),
                                     fmt::format("lr {:.3g}", report.lr),
                                     time_left(report)};
-  constexpr size_t kFrame = 4;  // two blanks, two brackets
+  constexpr size_t kFrame = 4;  // two spaces, two brackets
   if (columns_of(parts) + kFrame + kLeastBar > room) parts[4].clear();
   for (const size_t least : {3, 5, 2}) {
     if (columns_of(parts) > room) parts[least].clear();
@@ -189,8 +189,8 @@ std::string evaluation_line(const EvaluationReport& report) {
 
 std::string save_line(const SaveReport& report) {
   const std::string waited =
-      report.waited_s < 0.0005 ? "" : fmt::format(", and {} before that for the save before", format_duration(report.waited_s));
-  return fmt::format("saved {}: {} in {}, steps stood still for {}{}{}", printable(report.path), format_bytes(report.bytes),
+      report.waited_s < 0.0005 ? "" : fmt::format(", and {} for the previous save", format_duration(report.waited_s));
+  return fmt::format("saved {}: {} in {}, steps paused for {}{}{}", printable(report.path), format_bytes(report.bytes),
                      format_duration(report.seconds), format_duration(report.copied_s), waited,
                      report.note.empty() ? "" : "; but then: " + report.note);
 }
@@ -201,7 +201,7 @@ std::string loss_warning(const FinalReport& report) {
   constexpr double kMuch = 10.0;
   if (!(report.late_loss >= kMuch * report.least_loss) || report.least_loss <= 0.0) return "";
   return fmt::format(
-      "warning: the loss has gone up from {:.3g} to {:.3g}: this training diverges.\n"
+      "warning: the loss has risen from {:.3g} to {:.3g}: this training diverges.\n"
       "A lower optimizer.lr, a longer optimizer.warmup or optimizer.clip may help.\n",
       report.least_loss, report.late_loss);
 }
@@ -220,14 +220,14 @@ std::string final_table(const FinalReport& report) {
     const bool is_reached = report.largest_rate >= report.learning_rate * (1.0 - 1e-6);
     rows.emplace_back("learning rate",
                       fmt::format("{:.3g} at its peak: {}{}", report.learning_rate, report.learning_rate_rule,
-                                  is_reached ? "" : fmt::format("; no step had more than {:.3g}", report.largest_rate)));
+                                  is_reached ? "" : fmt::format("; no step exceeded {:.3g}", report.largest_rate)));
   }
   if (report.noise_scale) rows.emplace_back("critical batch", critical_batch(*report.noise_scale));
   rows.emplace_back("loss", fmt::format("{:.4f}", report.loss));
   add_evaluations(report, rows);
   if (!report.target.empty()) rows.emplace_back("target", target_text(report));
   if (report.saves > 0) {
-    rows.emplace_back("saved", fmt::format("{}, for which steps stood still for {}", counted(report.saves, "checkpoint"),
+    rows.emplace_back("saved", fmt::format("{}, steps paused for {}", counted(report.saves, "checkpoint"),
                                            format_duration(report.save_stall_s)));
   }
   rows.emplace_back("peak memory", memory(report.peak_rss_mb));

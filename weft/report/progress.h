@@ -1,8 +1,8 @@
-// Progress: what a person sees of a run: a line every so many steps, 20 to 40 of a run or more of a long one, after steps that
-// are multiples of 1, 2 or 5 times a power of ten. On a terminal one line more is redrawn in place below them.
+// Progress: text that shows a run. Lines are due after steps that are multiples of 1, 2 or 5 times a power of ten: 20 to 40
+// lines per run, or more for a long one. On a terminal one more line is redrawn in place below them.
 //
-// Nothing here prints or asks the terminal: reports, time and width go in, text comes out, and the caller writes it in one
-// piece (so a redraw does not flicker).
+// Nothing here prints or queries the terminal: reports, time and width go in, text comes out, and the caller writes it in one
+// piece to avoid flicker.
 #pragma once
 
 #include <string>
@@ -11,28 +11,28 @@
 
 namespace weft {
 
-/// Where a run is shown, and how often.
+/// How and how often a run is shown.
 struct ProgressOptions {
   bool terminal = false;      ///< one line redrawn below the others; false: a log
-  double redraw_s = 0.1;      ///< terminal: least time between redraws
-  double longest_gap_s = 30;  ///< about the longest time between lines
+  double redraw_s = 0.1;      ///< terminal: minimum time between redraws
+  double longest_gap_s = 30;  ///< target maximum time between lines
 };
 
-/// Makes the text that shows a run, report by report.
+/// Builds the text that shows a run, report by report.
 class Progress {
  public:
-  /// Nothing is shown yet.
+  /// Shows nothing yet.
   explicit Progress(const ProgressOptions& options) : options_(options) {}
 
-  /// The text after a step, empty where none is due. `now_s` is any clock that runs evenly, `width` the terminal's columns now.
+  /// Text for a step; empty if none is due. `now_s` is any steady clock, `width` the terminal's current columns.
   std::string step(const StepReport& report, double now_s, int width);
-  /// The text after an evaluation; on a terminal the redrawn line comes after it.
+  /// Text for an evaluation, followed by the redrawn line on a terminal.
   std::string evaluation(const EvaluationReport& report, int width);
-  /// The same for a line of another kind.
+  /// Text for any other line, followed by the redrawn line on a terminal.
   std::string line(const std::string& text, int width);
-  /// The table; leaves the terminal at the start of a line.
+  /// Final table; leaves the terminal at the start of a line.
   std::string finish(const FinalReport& report);
-  /// What leaves the terminal at the start of a line, for an error that comes next.
+  /// Text that moves the terminal to the start of a line, before an error.
   std::string end_line();
 
  private:
@@ -40,25 +40,25 @@ class Progress {
   bool line_is_due(const StepReport& report, double now_s) const;
 
   ProgressOptions options_;
-  bool drawn_ = false;  ///< the terminal's line stands there
+  bool drawn_ = false;  ///< the redrawn line is on the screen
   double drawn_s_ = 0.0;
-  int64_t first_step_ = 0;  ///< that was reported; 0: none
-  double first_s_ = 0.0;    ///< when
+  int64_t first_step_ = 0;  ///< first reported step; 0: none
+  double first_s_ = 0.0;    ///< time of that step
   StepReport last_;
 };
 
-/// A terminal's line: " 420/2000 [=====>      ]  loss 2.3456  12.3 k tokens/s  lr 0.0003  83 s left", at most `width` columns:
-/// the learning rate gives way first, then the bar, the rate, the time left, the loss.
+/// The terminal's line: " 420/2000 [=====>      ]  loss 2.3456  12.3 k tokens/s  lr 0.0003  83 s left", at most `width`
+/// columns: drops the learning rate first, then the bar, the rate, the time left, the loss.
 std::string progress_bar(const StepReport& report, int width);
 /// The line of a step: "step  420/2000  loss 2.3456  norm 0.812  12.3 k tokens/s  lr 0.0003  83 s left". At most 80 columns:
-/// the time left gives way first, then the learning rate.
+/// drops the time left first, then the learning rate.
 std::string progress_line(const StepReport& report);
-/// The line for an evaluation: "evaluation after step 500: loss 2.0723  accuracy 40.36 %  (6.55 s)".
+/// The line of an evaluation: "evaluation after step 500: loss 2.0723  accuracy 40.36 %  (6.55 s)".
 std::string evaluation_line(const EvaluationReport& report);
-/// The line for a checkpoint: "saved runs/a/step-00000500: 126 MiB in 310 ms, steps stood still for 21.0 ms".
+/// The line of a checkpoint: "saved runs/a/step-00000500: 126 MiB in 310 ms, steps paused for 21.0 ms".
 std::string save_line(const SaveReport& report);
-/// The end of a run as a table: time, rate, loss, accuracy, peak memory a rank, communication share and bytes. A last line
-/// warns of a loss that has gone up tenfold.
+/// The end of a run as a table: time, rate, loss, accuracy, peak memory per rank, communication share and bytes. A last line
+/// warns if the loss has risen tenfold.
 std::string final_table(const FinalReport& report);
 
 }  // namespace weft

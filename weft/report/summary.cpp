@@ -41,7 +41,7 @@ Json json_of(const SkippedData& skipped) {
   return {{"count", static_cast<int64_t>(skipped.names.size()) + skipped.more}, {"first", first_skipped(skipped.names)}};
 }
 
-/// By name, all but the first.
+/// Reports by name, without the first.
 template <class Reports>
 Json json_of_others(const EvaluationReport& first, const Reports& others) {
   Json json = Json::object();
@@ -51,7 +51,7 @@ Json json_of_others(const EvaluationReport& first, const Reports& others) {
 
 }  // namespace
 
-// nlohmann writes NaN and infinities as null by itself; the order of keys is kept for people who read the file.
+// nlohmann writes NaN and infinities as null; the key order is kept for human readers.
 std::string summary_json(const FinalReport& report) {
   Json layout = Json::object();
   for (const auto& [name, size] : report.layout) layout[name] = size;

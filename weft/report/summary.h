@@ -1,4 +1,4 @@
-// summary: a finished run as JSON, for scripts; what --summary writes.
+// summary: a finished run as JSON, for scripts; written by --summary.
 #pragma once
 
 #include <string>
@@ -8,9 +8,9 @@
 
 namespace weft {
 
-/// The report as one JSON object, indented, newline at its end. Numbers that are not finite are written as null.
+/// The report as one indented JSON object with a final newline. Non-finite numbers become null.
 std::string summary_json(const FinalReport& report);
-/// The same of an evaluation: its figures under the keys that the summary of a training has them under.
+/// The same for an evaluation, with the keys of a training's summary.
 std::string summary_json(const SavedEvaluation& evaluation, const SkippedData& skipped);
 
 }  // namespace weft

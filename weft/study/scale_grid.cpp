@@ -20,7 +20,7 @@
 namespace weft {
 namespace {
 
-/// All axes at one, but for the given sizes.
+/// Sets every axis to one, except the given sizes.
 std::vector<std::string> mesh_overrides(const std::map<std::string, int>& sizes, const std::string& shard_level = "none",
                                         const std::string& style = "mesh") {
   std::vector<std::string> overrides = {"layout.style=" + style, "layout.shard_level=" + shard_level};
@@ -31,7 +31,7 @@ std::vector<std::string> mesh_overrides(const std::map<std::string, int>& sizes,
   return overrides;
 }
 
-/// Rather than keys, or the recipe's own.
+/// Returns true for a named layout, rather than keys or the recipe's own.
 bool is_named_layout(const std::string& layout) { return layout.find('=') == std::string::npos && layout != "recipe"; }
 
 std::vector<std::string> split_keys(const std::string& layout, int ranks) {
@@ -49,7 +49,7 @@ std::vector<std::string> split_keys(const std::string& layout, int ranks) {
   return keys;
 }
 
-/// Keys of the layout that the recipe's own reads and another does not, left out.
+/// Layout keys that only the recipe's own layout uses; they are left out of the other.
 std::vector<std::string> left_out_keys(Recipe recipe, const std::vector<std::string>& overrides) {
   const std::vector<FileKey> keys = recipe_keys(recipe);
   for (const std::string& override : overrides) read_override(override, keys);
@@ -61,7 +61,7 @@ std::vector<std::string> left_out_keys(Recipe recipe, const std::vector<std::str
   return left_out;
 }
 
-/// What a measurement changes whatever its layout: few steps, at no rate that the recipe's warm-up would need more of them for.
+/// Overrides common to all layouts: few steps, and no warm-up that would need more of them.
 std::vector<std::string> common_overrides(int64_t batch, int64_t steps) {
   return {fmt::format("batch.global={}", batch),
           fmt::format("run.steps={}", steps),
@@ -79,7 +79,7 @@ std::string ScalePoint::name() const {
   for (char& c : safe) {
     if (c == '/' || c == '"') c = '_';
   }
-  constexpr size_t kLongest = 100;  // file names are made of it
+  constexpr size_t kLongest = 100;  // the length limit of file names made from it
   if (safe.size() > kLongest) safe = fmt::format("{}-{:016x}", safe.substr(0, kLongest), fnv1a(layout));
   return fmt::format("{}-{}-r{}", kScaleModes.of(mode), safe, ranks);
 }
@@ -124,7 +124,7 @@ std::vector<ScalePoint> scale_points(const std::string& recipe_path, const std::
     throw InputError(fmt::format("{}: a measurement saves no checkpoints; leave out the section [save]", recipe_path));
   }
   if (!recipe.batch.ramp.empty()) {
-    throw InputError(fmt::format("{}: a measurement has one batch; leave out batch.ramp", recipe_path));
+    throw InputError(fmt::format("{}: a measurement has one batch size; leave out batch.ramp", recipe_path));
   }
   const std::set<int64_t> ranks(grid.ranks.begin(), grid.ranks.end());
   std::vector<ScalePoint> points;

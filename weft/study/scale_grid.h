@@ -1,5 +1,5 @@
-// ScaleGrid: what measures how far a recipe scales: a few steps of it on several numbers of ranks, in several layouts, with the
-// global batch as it is (strong) or in proportion to the ranks (weak). Nothing here trains.
+// ScaleGrid: the measurements of how a recipe scales: a few steps on several rank counts, in several layouts, with a constant
+// global batch (strong) or one proportional to the ranks (weak). Nothing here trains.
 #pragma once
 
 #include <cstdint>
@@ -10,46 +10,46 @@
 
 namespace weft {
 
-/// What stays as ranks are added.
+/// The quantity held constant as ranks are added.
 enum class ScaleMode : uint8_t {
   strong,  ///< the global batch
-  weak,    ///< the samples of a rank
+  weak,    ///< the samples per rank
 };
-/// The words for it.
+/// Names of the modes.
 inline constexpr EnumNames<ScaleMode, 2> kScaleModes("strong", "weak");
 
-/// What is measured.
+/// The measurements to make.
 struct ScaleGrid {
   std::vector<int64_t> ranks = {};        ///< numbers of ranks
-  std::vector<std::string> layouts = {};  ///< as layout_overrides() takes them; empty: "recipe"
-  std::vector<ScaleMode> modes = {};      ///< in this order
-  int64_t steps = 30;                     ///< of each run; times are of all but the first two
-  int64_t repeats = 3;                    ///< runs of each point
+  std::vector<std::string> layouts = {};  ///< in the form of layout_overrides(); empty: "recipe"
+  std::vector<ScaleMode> modes = {};      ///< modes, in the order of the results
+  int64_t steps = 30;                     ///< steps per run; times exclude the first two
+  int64_t repeats = 3;                    ///< runs per point
 };
 
 /// One measurement.
 struct ScalePoint {
-  ScaleMode mode = ScaleMode::strong;       ///< what stays as ranks are added
-  std::string layout = {};                  ///< its name, as asked for
-  int ranks = 1;                            ///< on this machine
-  int64_t batch = 0;                        ///< samples a step
-  std::vector<std::string> overrides = {};  ///< of the recipe
-  std::string refusal = {};                 ///< why the recipe does not go like this; empty: it does
+  ScaleMode mode = ScaleMode::strong;       ///< the quantity held constant
+  std::string layout = {};                  ///< its name, as requested
+  int ranks = 1;                            ///< ranks on this machine
+  int64_t batch = 0;                        ///< samples per step
+  std::vector<std::string> overrides = {};  ///< overrides of the recipe
+  std::string refusal = {};                 ///< why the recipe cannot run like this; empty: it can
 
-  /// "strong-dp-r2", for files.
+  /// Returns "strong-dp-r2", for file names.
   std::string name() const;
 };
 
-/// The points of each different run, by their places: those of equal ranks and overrides are one, as one rank in any layout is.
+/// Groups the indices of points that need the same run: equal ranks and overrides, such as one rank in any layout.
 std::vector<std::vector<size_t>> different_runs(const std::vector<ScalePoint>& points);
 
-/// The overrides of a layout by its name: "recipe" (none), "dp", "zero1", "zero2", "zero3" or "shard", "pp", "cp", "tp",
-/// "master", "naive", each over all ranks, one of which has nothing to divide; or keys of the recipe,
-/// "layout.tp=2+layout.recompute=blocks", where a value N stands for the number of ranks. Throws InputError for another one.
+/// Returns the overrides of a named layout: "recipe" (no overrides), "dp", "zero1", "zero2", "zero3" or "shard", "pp", "cp",
+/// "tp", "master", "naive", each over all ranks (one rank divides nothing); or recipe keys,
+/// "layout.tp=2+layout.recompute=blocks", where a value N stands for the number of ranks. Throws InputError for others.
 std::vector<std::string> layout_overrides(const std::string& layout, int ranks);
 
-/// The points, by mode, then layout, then ranks. The recipe's batch is that of the smallest number of ranks. Points that the
-/// recipe refuses say why. Throws InputError where it refuses all of them, or saves checkpoints.
+/// Returns the points, ordered by mode, layout and ranks. The smallest rank count has the recipe's batch. Points that the
+/// recipe rejects hold the reason. Throws InputError if it allows no point, or saves checkpoints.
 std::vector<ScalePoint> scale_points(const std::string& recipe_path, const std::vector<std::string>& own_overrides,
                                      const ScaleGrid& grid);
 

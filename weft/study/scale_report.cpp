@@ -58,7 +58,7 @@ bool reads_tokens(const ScaleStudy& study) {
   return std::any_of(study.results.begin(), study.results.end(), [](const ScaleResult& r) { return r.tokens_per_s > 0.0; });
 }
 
-/// Of the same mode and layout; nothing where none was measured.
+/// The result with the fewest ranks in the same mode and layout; null if none was measured.
 const ScaleResult* fewest_ranks(const ScaleStudy& study, const ScaleResult& result) {
   const ScaleResult* least = nullptr;
   for (const ScaleResult* other : results_of(study, {result.point.mode, result.point.layout})) {
@@ -67,13 +67,13 @@ const ScaleResult* fewest_ranks(const ScaleStudy& study, const ScaleResult& resu
   return least;
 }
 
-/// Samples a second of the slowest and of the quickest run.
+/// Samples per second of the slowest and the fastest run.
 std::pair<double, double> rates_of_runs(const ScaleResult& result) {
   return {result.samples_per_s * result.step_ms / result.most_step_ms,
           result.samples_per_s * result.step_ms / result.least_step_ms};
 }
 
-/// What the runs of a point cannot tell, as they lie too far apart; empty where they can.
+/// Describes a spread that is too wide for conclusions; otherwise empty.
 std::string noise_text(const ScaleStudy& study, const ScaleResult& result) {
   constexpr double kWide = 0.2;
   if (!is_measured(result) || result.runs < 2) return "";
@@ -110,7 +110,7 @@ ScaleResult parse_scale_point(const ScalePoint& point, const std::string& text, 
             .communication_share = number_at(json, "step_communication_share"),
             .peak_rss_mb = memory.empty() ? 0.0 : *std::max_element(memory.begin(), memory.end())};
   } catch (const nlohmann::json::exception&) {
-    throw InputError(fmt::format("{}: it is no summary of a run", path));
+    throw InputError(fmt::format("{}: not a run's summary", path));
   }
 }
 
@@ -152,20 +152,20 @@ std::string scale_table(const ScaleStudy& study) {
                   reads_tokens(study) ? "tokens/s" : "samples/s", "efficiency", "step", "spread", "comm.", "memory");
   for (const ScaleResult& result : study.results) text += scale_row(study, result);
   text +=
-      "strong: the same batch; weak: the same samples a rank. efficiency: against the\n"
-      "fewest ranks of that layout, in proportion. step: the median of the runs'\n"
-      "medians; spread: of the slowest to the quickest run. comm.: share of a step in\n"
-      "collectives, waiting for other ranks included. memory: the most of a rank.\n";
+      "strong: the same batch; weak: the same samples per rank. efficiency: relative to\n"
+      "ideal scaling from the layout's fewest ranks. step: the median of the runs'\n"
+      "medians; spread: between fastest and slowest run. comm.: share of a step in\n"
+      "collectives, waiting for other ranks included. memory: the largest of all ranks.\n";
   std::string noise;
   for (const ScaleResult& result : study.results) noise += noise_text(study, result);
   if (!noise.empty()) {
-    text += "warning: the runs of these lie far apart; a quieter machine, more --repeats or\nmore --steps would help\n" + noise;
+    text += "warning: these points' runs vary widely; a quieter machine, more --repeats or\nmore --steps would help\n" + noise;
   }
   const bool any_shares =
       std::any_of(study.results.begin(), study.results.end(), [&](const ScaleResult& r) { return shares_cores(study, r); });
   if (any_shares) {
-    text += fmt::format("* more threads than the {} here: they tell of sharing cores, not of scaling\n",
-                        counted(study.cores, "core"));
+    text +=
+        fmt::format("* more threads than the {} here: they measure shared cores, not scaling\n", counted(study.cores, "core"));
   }
   return text;
 }
@@ -199,11 +199,11 @@ std::string scale_json(const ScaleStudy& study) {
 }
 
 std::string scale_chart(const ScaleStudy& study) {
-  LineChart chart{.title = "Throughput against ranks",
-                  .subtitle = fmt::format("{}, {} a rank, {}", printable(study.recipe), counted(study.threads, "thread"),
+  LineChart chart{.title = "Throughput vs ranks",
+                  .subtitle = fmt::format("{}, {} per rank, {}", printable(study.recipe), counted(study.threads, "thread"),
                                           counted(study.cores, "core")),
                   .x_title = "ranks",
-                  .y_title = reads_tokens(study) ? "tokens a second" : "samples a second",
+                  .y_title = reads_tokens(study) ? "tokens per second" : "samples per second",
                   .open_name = {},
                   .lines = {}};
   std::vector<std::string> layouts;
@@ -228,7 +228,7 @@ std::string scale_chart(const ScaleStudy& study) {
     const ChartPoint first = line.points.front(), last = line.points.back();
     chart.lines.push_back(std::move(line));
     if (last.x > first.x) {
-      chart.lines.push_back({.name = is_explained ? "" : "in proportion to ranks, each in its colour",
+      chart.lines.push_back({.name = is_explained ? "" : "ideal scaling, in the same colour",
                              .points = {first, {.x = last.x, .y = first.y * last.x / first.x}},
                              .colour = colour,
                              .is_ideal = true});

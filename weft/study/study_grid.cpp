@@ -36,18 +36,18 @@ std::vector<std::string> parts_of(const std::string& text) {
   throw InputError(fmt::format("{}: {}; write numbers above 0, as in 32,64,128 or 32,64,...,8192", shortened(text), why));
 }
 
-/// Appends what comes between the last number and `end`, by the factor between the last two.
+/// Appends the numbers between the last one and `end`, by the factor of the last two.
 void fill_up(std::vector<double>& numbers, double end, const std::string& text) {
   constexpr double kRounding = 1e-9;
   if (numbers.size() < 2) refuse_list(text, "three dots need two numbers before them and one after");
   const double factor = numbers.back() / numbers[numbers.size() - 2];
-  if (!(factor > 1.0) || end <= numbers.back()) refuse_list(text, "three dots go on upwards");
+  if (!(factor > 1.0) || end <= numbers.back()) refuse_list(text, "three dots must continue upwards");
   double next = numbers.back() * factor;
   for (; next < end * (1 - kRounding) && numbers.size() < kMostPoints; next *= factor) numbers.push_back(next);
   if (std::abs(next / end - 1.0) > kRounding) refuse_list(text, "three dots do not meet the number after them");
 }
 
-/// The largest size of a forward that divides what a rank takes of the batch; the whole of it where that does not divide.
+/// Largest forward size that divides a rank's share of the batch; the whole share if the batch does not divide.
 int64_t micro_batch(int64_t batch, int64_t data_ranks, int64_t most) {
   const int64_t share = std::max<int64_t>(1, batch / data_ranks);
   int64_t micro = std::min(share, most);
@@ -60,18 +60,18 @@ class PointMaker {
   PointMaker(const std::string& path, const std::vector<std::string>& own, const StudyGrid& grid)
       : path_(path), own_(own), grid_(grid), recipe_(load_recipe(path, own)), data_ranks_(data_ranks()) {
     if (!recipe_.save.upload.empty())
-      throw InputError(fmt::format("{}: a study keeps what it saves in its folder; leave out save.upload", path));
+      throw InputError(fmt::format("{}: a study saves to its own folder; leave out save.upload", path));
     if (!recipe_.batch.ramp.empty()) {
-      throw InputError(fmt::format("{}: each point of a study has one batch; leave out batch.ramp", path));
+      throw InputError(fmt::format("{}: each point of a study has one batch size; leave out batch.ramp", path));
     }
     if (!grid.steps_limit && !recipe_.run.steps) {
-      throw InputError(fmt::format("{}: without run.steps the most steps of a point must be told: --steps-limit", path));
+      throw InputError(fmt::format("{}: without run.steps, set a limit of steps per point with --steps-limit", path));
     }
     const auto every = evaluation_samples(recipe_, grid);
     if (!every) {
       throw InputError(fmt::format(
-          "{}: without run.evaluate_every in steps or samples those between evaluations must be told, which say how "
-          "finely steps to the target are known: --evaluate-samples",
+          "{}: without run.evaluate_every in steps or samples, set the samples between evaluations, the resolution of "
+          "steps to the target, with --evaluate-samples",
           path));
     }
     evaluate_samples_ = static_cast<double>(*every);
@@ -96,7 +96,7 @@ class PointMaker {
     return point;
   }
 
-  /// As `weft train` would, so that a mistake is told once and at once.
+  /// Checks the point as `weft train` would, so that a mistake is reported once, up front.
   void check(const StudyPoint& point) const {
     std::vector<std::string> all = own_;
     all.insert(all.end(), point.overrides.begin(), point.overrides.end());
@@ -109,7 +109,7 @@ class PointMaker {
 
  private:
   int64_t data_ranks() const {
-    // Of a batch that divides, whatever the recipe's own does.
+    // Replaces the recipe's own batch, which may not divide, by one that does.
     Recipe even = recipe_;
     even.batch.micro.reset();
     even.batch.global = grid_.ranks * std::max<int64_t>(1, recipe_.run.reproducible_slots);
@@ -135,7 +135,7 @@ std::vector<double> parse_progression(const std::string& text) {
     const bool is_dots = parts[i] == "...";
     if (is_dots && ++i == parts.size()) refuse_list(text, "three dots need a number after them");
     const auto number = parse_number<double>(parts[i]);
-    if (!number || !std::isfinite(*number) || *number <= 0.0) refuse_list(text, "that is no list of numbers above 0");
+    if (!number || !std::isfinite(*number) || *number <= 0.0) refuse_list(text, "that is not a list of numbers above 0");
     if (is_dots) fill_up(numbers, *number, text);
     numbers.push_back(*number);
   }
@@ -146,7 +146,7 @@ std::vector<int64_t> parse_whole_progression(const std::string& text) {
   constexpr double kMost = 1e9;
   std::vector<int64_t> whole;
   for (const double number : parse_progression(text)) {
-    if (number != std::floor(number) || number > kMost) refuse_list(text, "each must be a whole number, of at most 1e9");
+    if (number != std::floor(number) || number > kMost) refuse_list(text, "each must be a whole number up to 1e9");
     whole.push_back(static_cast<int64_t>(number));
   }
   return whole;

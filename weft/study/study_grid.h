@@ -1,5 +1,5 @@
-// StudyGrid: what a study trains: a recipe at every batch, learning rate and optimizer of a grid, each point until it reaches a
-// target. What differs from point to point are overrides of the recipe's keys; nothing here trains.
+// StudyGrid: the trainings of a study: a recipe at every batch, learning rate and optimizer of a grid, each until it reaches a
+// target. Points differ by overrides of the recipe's keys; nothing here trains.
 #pragma once
 
 #include <cstdint>
@@ -11,47 +11,46 @@
 
 namespace weft {
 
-/// What a study is asked for.
+/// The request for a study.
 struct StudyGrid {
   std::vector<int64_t> batches = {};             ///< batch.global of each column
   std::vector<double> rates = {};                ///< optimizer.lr; empty: the recipe's own
-  std::vector<std::string> optimizers = {};      ///< optimizer.name, a series each; empty: the recipe's own
+  std::vector<std::string> optimizers = {};      ///< optimizer.name, one series each; empty: the recipe's own
   std::string target = {};                       ///< run.target
-  std::optional<int64_t> steps_limit = {};       ///< most steps of a point; none: run.steps
-  std::optional<int64_t> samples_limit = {};     ///< most samples of a point; none: no such limit
-  std::optional<int64_t> evaluate_samples = {};  ///< about so many between evaluations; none: as many as in the recipe
-  std::optional<int64_t> micro = {};             ///< most samples of a forward; none: batch.micro, or no such limit
-  int ranks = 1;                                 ///< of each point
+  std::optional<int64_t> steps_limit = {};       ///< step limit per point; unset: run.steps
+  std::optional<int64_t> samples_limit = {};     ///< sample limit per point; unset: no limit
+  std::optional<int64_t> evaluate_samples = {};  ///< samples between evaluations, approximately; unset: as in the recipe
+  std::optional<int64_t> micro = {};             ///< largest forward; unset: batch.micro, or no limit
+  int ranks = 1;                                 ///< number of ranks per point
 };
 
 /// One training.
 struct StudyPoint {
   std::string optimizer = {};               ///< its series
-  int64_t batch = 0;                        ///< samples a step
+  int64_t batch = 0;                        ///< samples per step
   double rate = 0.0;                        ///< optimizer.lr
-  int64_t steps = 0;                        ///< at most
-  int64_t evaluate_every = 0;               ///< steps: as finely as steps to the target are known
-  std::vector<std::string> overrides = {};  ///< of the recipe, "section.key=value"
+  int64_t steps = 0;                        ///< limit on steps
+  int64_t evaluate_every = 0;               ///< steps between evaluations: the resolution of steps to the target
+  std::vector<std::string> overrides = {};  ///< overrides of the recipe, "section.key=value"
 
-  /// "sgd-b128-lr0.03", for files.
+  /// Returns "sgd-b128-lr0.03", for file names.
   std::string name() const;
 };
 
-/// The numbers of a list "32,64,...,8192": three dots go on by the factor between the two before them, up to the one after.
-/// Throws InputError, in words that follow an option's name, for another text, or a number that is not above 0.
+/// Parses a list "32,64,...,8192": three dots repeat the factor between the two numbers before them, up to the number after
+/// them. Throws InputError, worded to follow an option's name, for any other text or a number that is not above 0.
 std::vector<double> parse_progression(const std::string& text);
-/// The same where all must be whole.
+/// The same for whole numbers only.
 std::vector<int64_t> parse_whole_progression(const std::string& text);
 
-/// Most steps of a point, by the grid or the recipe; none where neither tells them in steps.
+/// Step limit of a point, from the grid or the recipe; empty if neither gives it in steps.
 std::optional<int64_t> most_steps(const Recipe& recipe, const StudyGrid& grid);
-/// Samples between evaluations, likewise; none where neither tells them in steps or samples.
+/// Samples between evaluations, from the grid or the recipe; empty if neither gives them in steps or samples.
 std::optional<int64_t> evaluation_samples(const Recipe& recipe, const StudyGrid& grid);
 
-/// The points, by batch, then optimizer, then rate, each once. Intervals between evaluations are in proportion to the batch, at
-/// least a step. `own_overrides` are the command
-/// line's. Throws InputError for a recipe that has no such points: each is checked as `weft train` would check it, on
-/// `grid.ranks` ranks.
+/// Returns the points, ordered by batch, optimizer and rate, each once. Intervals between evaluations are proportional to the
+/// batch, at least one step. `own_overrides` come from the command line. Throws InputError for a recipe that allows no such
+/// points: each is checked as `weft train` would on `grid.ranks` ranks.
 std::vector<StudyPoint> study_points(const std::string& recipe_path, const std::vector<std::string>& own_overrides,
                                      const StudyGrid& grid);
 

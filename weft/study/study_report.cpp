@@ -56,7 +56,7 @@ std::string steps_text(const PointResult* best) {
   return least == best->steps ? fmt::to_string(best->steps) : fmt::format("{} to {}", least, best->steps);
 }
 
-/// The rate in the grid, and what the recipe's rule made of it.
+/// The rate in the grid, and the rate that the recipe's rule derives from it.
 const PointResult* best_in(const Study& study, const std::string& optimizer, int64_t batch) {
   const auto target = parse_run_target(study.target);
   return best_of(study.results, optimizer, batch, target ? target->metric : TargetMetric::accuracy);
@@ -84,7 +84,7 @@ std::string table_row_of(const Study& study, const std::string& optimizer, int64
                     rates_text(points_of(study, optimizer, batch))});
 }
 
-/// Where the best rate is the last that was tried, and the one beyond may be better.
+/// Notes each batch whose best rate is at the edge of the rates tried.
 std::string edge_lines(const Study& study, const std::string& optimizer) {
   std::vector<int64_t> least, most;
   for (const int64_t batch : batches_of(study)) {
@@ -99,7 +99,7 @@ std::string edge_lines(const Study& study, const std::string& optimizer) {
   std::string lines;
   const auto line = [&](const std::vector<int64_t>& batches, const char* which, const char* other) {
     if (batches.empty()) return;
-    lines += fmt::format("{}: at {} {} the best rate is the {} that was tried; a {} one may do better\n", optimizer,
+    lines += fmt::format("{}: at {} {} the best rate is the {} that was tried; a {} one may be better\n", optimizer,
                          batches.size() > 1 ? "batches" : "batch", fmt::join(batches, ", "), which, other);
   };
   line(least, "least", "smaller");
@@ -126,7 +126,7 @@ StudyJson json_of(const PointResult& result) {
           {"reason", result.reason.empty() ? StudyJson(nullptr) : StudyJson(result.reason)}};
 }
 
-/// The line of an optimizer, and that of perfect scaling from its first point on.
+/// Adds the line of an optimizer, and perfect scaling from its first point.
 void add_lines(const Study& study, const std::string& optimizer, int colour, LineChart& chart) {
   ChartLine line{.name = optimizer, .colour = colour};
   for (const int64_t batch : batches_of(study)) {
@@ -175,7 +175,7 @@ std::string study_table(const Study& study) {
   for (const int64_t batch : batches_of(study)) {
     for (const std::string& optimizer : series_of(study)) text += table_row_of(study, optimizer, batch);
   }
-  text += "\"a to b\": an evaluation after b steps told; the one before it, after a - 1, did not.\n";
+  text += "\"a to b\": the evaluation after b steps reached the target; the one after a - 1 did not.\n";
   for (const std::string& optimizer : series_of(study)) text += edge_lines(study, optimizer);
   return text;
 }
@@ -201,9 +201,9 @@ std::string study_chart(const Study& study) {
   LineChart chart{
       .title = fmt::format("Steps to {}", study.target),
       .subtitle = fmt::format("{}, {}, the best rate of each batch", printable(study.recipe), counted(study.ranks, "rank")),
-      .x_title = "batch size (samples a step)",
+      .x_title = "batch size (samples per step)",
       .y_title = "steps to target",
-      .open_name = "not reached in so many steps"};
+      .open_name = "not reached within these steps"};
   const auto is_reached = [](const PointResult& result) { return result.outcome == PointOutcome::reached; };
   if (std::none_of(study.results.begin(), study.results.end(), is_reached)) return {};
   int colour = 0;

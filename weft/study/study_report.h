@@ -1,4 +1,4 @@
-// What a study found, as a table, as JSON and as a picture.
+// Results of a study, as a table, as JSON and as a chart.
 #pragma once
 
 #include <string>
@@ -8,28 +8,28 @@
 
 namespace weft {
 
-/// A study and what came of it.
+/// A study and its results.
 struct Study {
-  std::string recipe = {};                ///< its path
-  std::string target = {};                ///< of all points
-  int ranks = 1;                          ///< of each point
-  std::vector<PointResult> results = {};  ///< of all its points, in their order
+  std::string recipe = {};                ///< path of the recipe
+  std::string target = {};                ///< target of all points
+  int ranks = 1;                          ///< ranks per point
+  std::vector<PointResult> results = {};  ///< one per point, in their order
 };
 
-/// What became of one point: "reached after 420 steps of 64 (26.9 k samples)".
+/// Describes the outcome of one point: "reached after 420 steps of 64 (26.9 k samples)".
 std::string outcome_text(const PointResult& result);
 
-/// A row for each batch and optimizer: the best rate, between which steps the target was reached, the samples up to there,
-/// accuracy and loss; what the other rates came to; and how fine that is. Ends with a line where the best rate is the least or
-/// the largest that was tried.
+/// Formats one row per batch and optimizer: the best rate, the steps between which the target was reached, the samples up to
+/// there, accuracy and loss, and the outcomes of the other rates. Ends with a line for each best rate at the edge of the rates
+/// tried.
 std::string study_table(const Study& study);
 
-/// All of it as JSON; what is not known is null.
+/// Formats everything as JSON; unknown values are null.
 std::string study_json(const Study& study);
 
-/// Steps to the target against the batch, a line for each optimizer, each with the dashed line of perfect scaling from its
-/// smallest batch on, as in arXiv:1811.03600, Figure 1. Whiskers go down to the evaluation before the one that told. Empty
-/// where no point reached the target.
+/// Plots steps to the target vs batch, one line per optimizer, each with the dashed line of perfect scaling from its smallest
+/// batch, as in arXiv:1811.03600, Figure 1. Whiskers go down to the last evaluation that did not reach the target. Empty if no
+/// point reached it.
 std::string study_chart(const Study& study);
 
 }  // namespace weft

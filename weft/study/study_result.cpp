@@ -24,7 +24,7 @@ bool has_ended(const PointResult& result) {
   return result.outcome == PointOutcome::reached || result.outcome == PointOutcome::not_reached;
 }
 
-/// Lower is better.
+/// Sort key; lower is better.
 auto order_of(const PointResult& result, TargetMetric metric) {
   const bool is_reached = result.outcome == PointOutcome::reached;
   const bool by_accuracy = !is_reached && metric == TargetMetric::accuracy;
@@ -72,7 +72,7 @@ PointResult parse_point(const StudyPoint& point, const std::string& text, const 
     result.outcome = reached ? PointOutcome::reached : result.loss ? PointOutcome::not_reached : PointOutcome::diverged;
     return result;
   } catch (const nlohmann::json::exception&) {
-    throw InputError(fmt::format("{}: it is no summary of a run with a target; remove it to run that point again", path));
+    throw InputError(fmt::format("{}: not the summary of a run with a target; remove the file to run that point again", path));
   }
 }
 

@@ -1,4 +1,4 @@
-// StudyResult: what came of a study's points, read from the summaries that their runs wrote (report/summary.h).
+// StudyResult: the results of a study's points, read from their runs' summaries (report/summary.h).
 #pragma once
 
 #include <cstdint>
@@ -12,49 +12,49 @@
 
 namespace weft {
 
-/// What became of a point.
+/// Outcome of a point.
 enum class PointOutcome : uint8_t {
-  reached,      ///< the target
-  not_reached,  ///< within its steps
-  diverged,     ///< its loss is no number any more
+  reached,      ///< reached the target
+  not_reached,  ///< did not reach it within its steps
+  diverged,     ///< the loss became NaN or infinite
   failed,       ///< its run ended with an error
-  missing,      ///< it was not run, or cut off
+  missing,      ///< not run, or cut off
 };
-/// The words for it.
+/// Names of the outcomes.
 inline constexpr EnumNames<PointOutcome, 5> kPointOutcomes("reached", "not reached", "diverged", "failed", "not run");
 
-/// What came of a point.
+/// Result of a point.
 struct PointResult {
-  StudyPoint point = {};                         ///< which
-  PointOutcome outcome = PointOutcome::missing;  ///< what became of it
-  int64_t steps = 0;                             ///< done; where it reached the target: until then
-  std::optional<double> loss = {};               ///< of the last evaluation; none: no number, or not run
-  std::optional<double> accuracy = {};           ///< the same
-  double learning_rate = 0.0;                    ///< at its peak, scaled as the recipe says
-  double seconds = 0.0;                          ///< that it trained for
+  StudyPoint point = {};                         ///< the point
+  PointOutcome outcome = PointOutcome::missing;  ///< how it ended
+  int64_t steps = 0;                             ///< steps done, up to the target if reached
+  std::optional<double> loss = {};               ///< loss of the last evaluation; empty: not a number, or not run
+  std::optional<double> accuracy = {};           ///< accuracy of the last evaluation, likewise
+  double learning_rate = 0.0;                    ///< peak rate, scaled as the recipe says
+  double seconds = 0.0;                          ///< training time
   std::string reason = {};                       ///< why it failed or diverged
 
   int64_t samples() const { return steps * point.batch; }  ///< trained on
-  /// The target was reached after so many steps or later: the evaluation before the one that told did not reach it.
+  /// Lower bound on the steps to the target: one after the last evaluation that missed it.
   int64_t least_steps() const;
 };
 
-/// The file that a point's run writes its summary to.
+/// Summary file of a point's run.
 std::string summary_path(const std::string& folder, const StudyPoint& point);
-/// The file that holds what it printed.
+/// Log file of a point's run.
 std::string log_path(const std::string& folder, const StudyPoint& point);
 
-/// What stands in that file for a run that diverged, and so wrote none.
+/// Summary text for a diverged run, which writes none itself.
 std::string diverged_summary(const std::string& reason);
 
-/// What such a file's text says of a point; missing for a run that was cut off. Throws InputError, naming `path`, for a text
-/// that no such run wrote.
+/// Parses a point's result from a summary; missing for a run that was cut off. Throws InputError naming `path` for text that is
+/// not such a run's summary.
 PointResult parse_point(const StudyPoint& point, const std::string& text, const std::string& path);
-/// What is in the folder of a point; missing where there is no summary.
+/// Reads a point's result from its folder; missing if there is no summary.
 PointResult read_point(const StudyPoint& point, const std::string& folder);
 
-/// The best of those of a series and batch: the one that reached the target after the fewest steps, of several the one with the
-/// least loss; where none did, the one that came nearest by what the target is about. Null where none came to an end.
+/// The best result of a series and batch: the fewest steps to the target, then the least loss; if none reached it, the closest
+/// by the target's metric. Null if none finished.
 const PointResult* best_of(const std::vector<PointResult>& results, const std::string& optimizer, int64_t batch,
                            TargetMetric metric);
 

@@ -19,7 +19,7 @@ std::string limit_text(const std::optional<int64_t>& limit) { return limit ? fmt
 
 Texts texts_in(const nlohmann::json& json, const char* section) { return json.at(section).get<Texts>(); }
 
-/// Keys that change nothing of what a point tells, but where and how fast it is found.
+/// Returns true for keys that do not affect a point's result, only where and how fast it is computed.
 bool is_free(const std::string& key) {
   static const std::set<std::string> free = {"data.workers", "layout.backend", "layout.offload_folder", "run.name",
                                              "run.restarts", "run.resume",     "run.threads",           "run.timeout_s"};
@@ -27,17 +27,17 @@ bool is_free(const std::string& key) {
 }
 
 void compare(const Texts& before, const Texts& now, std::vector<std::string>& lines) {
-  const auto told = [](const std::string& value) { return value.empty() ? "left out" : value.c_str(); };
+  const auto text = [](const std::string& value) { return value.empty() ? "left out" : value.c_str(); };
   for (const auto& [what, value] : before) {
     const auto found = now.find(what);
     if (found == now.end()) {
-      lines.push_back(fmt::format("{} was {}, is not there", what, told(value)));
+      lines.push_back(fmt::format("{} was {}, now absent", what, text(value)));
     } else if (found->second != value) {
-      lines.push_back(fmt::format("{} was {}, is {}", what, told(value), told(found->second)));
+      lines.push_back(fmt::format("{} was {}, is {}", what, text(value), text(found->second)));
     }
   }
   for (const auto& [what, value] : now) {
-    if (before.count(what) == 0) lines.push_back(fmt::format("{} was not there, is {}", what, told(value)));
+    if (before.count(what) == 0) lines.push_back(fmt::format("{} was absent, is {}", what, text(value)));
   }
 }
 
@@ -50,7 +50,7 @@ std::string study_settings(const Recipe& recipe, const StudyGrid& grid) {
     keys.erase(key);
   }
   std::erase_if(keys, [](const auto& key) { return is_free(key.first); });
-  // Those left out are the recipe's.
+  // Values left out of the grid are the recipe's.
   const Texts study = {{"ranks of a point", fmt::to_string(grid.ranks)},
                        {"most samples of a forward", limit_text(grid.micro ? grid.micro : recipe.batch.micro)},
                        {"the target", grid.target},
@@ -67,7 +67,7 @@ std::vector<std::string> settings_changes(const std::string& before, const std::
     for (const char* section : {"recipe", "study"}) compare(texts_in(then, section), texts_in(today, section), lines);
     return lines;
   } catch (const nlohmann::json::exception&) {
-    throw InputError(fmt::format("{}: no study wrote that; name another --out", path));
+    throw InputError(fmt::format("{}: not written by a study; name another --out", path));
   }
 }
 

@@ -1,5 +1,4 @@
-// StudySettings: what all points of a study have in common, as its folder keeps it: points of another recipe are not taken for
-// this one's.
+// StudySettings: settings shared by all points of a study, stored in its folder so that points of another recipe are not added.
 #pragma once
 
 #include <string>
@@ -10,12 +9,12 @@
 
 namespace weft {
 
-/// The settings as JSON: the recipe's keys but those of the grid, the target and the limits.
+/// The settings as JSON: the recipe's keys except the grid's, the target and the limits.
 std::string study_settings(const Recipe& recipe, const StudyGrid& grid);
 
-/// What differs between two of them, a line each: "model.width was 32, is 16". Batches, rates and optimizers may differ, and
-/// keys that change no figure (threads, workers, where checkpoints go). Throws InputError, naming `path`, for a `before` that
-/// no study wrote.
+/// Lists the differences between two settings, one per line: "model.width was 32, is 16". Batches, rates and optimizers may
+/// differ, as may keys that change no figure (threads, workers, checkpoint paths). Throws InputError naming `path` if no study
+/// wrote `before`.
 std::vector<std::string> settings_changes(const std::string& before, const std::string& now, const std::string& path);
 
 }  // namespace weft

@@ -1,4 +1,4 @@
-// Parts of tensors written by some ranks and read by others: the values, and how many bytes are read for them.
+// Parts of tensors written by some ranks and read by others: the values, and the bytes read for them.
 #include <ATen/ops/arange.h>
 #include <ATen/ops/equal.h>
 #include <ATen/ops/zeros.h>
@@ -23,7 +23,7 @@ namespace {
 using test::Random;
 using test::refusal;
 
-/// How the elements of a matrix [rows, columns] are shared out: by flat range, or by columns first.
+/// Division of a matrix [rows, columns]: by flat range, or by columns first.
 struct Sharing {
   int ranges = 1;
   int column_parts = 1;
@@ -33,7 +33,7 @@ struct Sharing {
 
 at::Tensor values_of(int64_t rows, int64_t columns) { return at::arange(rows * columns, at::kFloat).view({rows, columns}); }
 
-/// The part of one rank, in memory of its own; filled from `values` where given, else zero.
+/// One rank's part, in its own memory; filled from `values` if given, else zero.
 StatePart part_of(const std::string& name, const at::Tensor& values, const Sharing& sharing, int rank, bool fill) {
   const int64_t rows = values.size(0), columns = values.size(1);
   const int64_t c = rank % sharing.column_parts, r = rank / sharing.column_parts;
@@ -76,7 +76,7 @@ void expect_read(Storage& storage, const std::string& name, const std::map<std::
   }
 }
 
-TEST(CheckpointData, IsReadByOtherRanksThanWroteIt) {
+TEST(CheckpointData, IsReadByDifferentRanks) {
   for (const unsigned seed : test::seeds(test::cases(40))) {
     SCOPED_TRACE(test::replay(seed));
     Random random(seed);
@@ -90,10 +90,10 @@ TEST(CheckpointData, IsReadByOtherRanksThanWroteIt) {
   }
 }
 
-TEST(CheckpointData, OfEightRanksIsReadOnceOnOneAndThree) {
+TEST(CheckpointData, EightRanksDataIsReadOnceByOneAndThree) {
   const test::TempFolder folder;
   const std::unique_ptr<Storage> storage = open_storage(folder.file("runs"));
-  // 3 MB, of which each of 8 ranks has less than a chunk.
+  // 3 MB; each of 8 ranks has less than a chunk.
   const std::map<std::string, at::Tensor> tensors = {{"a", values_of(700, 1000)}, {"b", values_of(50, 31)}};
   write(*storage, "step-00000001", tensors, {.ranges = 8});
   const CheckpointIndex index = read_checkpoint(*storage, "step-00000001");
@@ -105,7 +105,7 @@ TEST(CheckpointData, OfEightRanksIsReadOnceOnOneAndThree) {
         const StatePart part = part_of(name, values, {.ranges = ranks}, rank, false);
         reader.read(part);
         needed += part.numel() * 4;
-        edges += 2 * std::min<int64_t>(kChunkBytes, values.numel() * 4 / 8);  // of chunks that are needed in part
+        edges += 2 * std::min<int64_t>(kChunkBytes, values.numel() * 4 / 8);  // chunks needed in part
       }
       read += reader.bytes_read();
     }
@@ -125,7 +125,7 @@ TEST(CheckpointData, ColumnsBecomeOnePiece) {
   EXPECT_EQ(pieces[1].numel(), 1);
 }
 
-TEST(CheckpointData, RefusesWhatDoesNotFit) {
+TEST(CheckpointData, RejectsMismatches) {
   const test::TempFolder folder;
   const std::unique_ptr<Storage> storage = open_storage(folder.file("runs"));
   write(*storage, "step-00000001", {{"a", values_of(4, 6)}}, {});
@@ -135,12 +135,12 @@ TEST(CheckpointData, RefusesWhatDoesNotFit) {
     return refusal([&] { reader.read(whole_part(name, into)); });
   };
   EXPECT_NE(read("b", at::zeros({4, 6})).find("no tensor 'b'"), std::string::npos);
-  EXPECT_NE(read("a", at::zeros({6, 4})).find("[4, 6] there, [6, 4] is due"), std::string::npos);
-  EXPECT_NE(read("a", at::zeros({4, 6}, at::kDouble)).find("Float there, Double is due"), std::string::npos);
+  EXPECT_NE(read("a", at::zeros({6, 4})).find("is [4, 6], expected [6, 4]"), std::string::npos);
+  EXPECT_NE(read("a", at::zeros({4, 6}, at::kDouble)).find("is Float, expected Double"), std::string::npos);
 }
 
-/// Every way in which files are damaged: what is read is whole, or one line says what is wrong.
-TEST(CheckpointDamage, IsRefusedInOneLine) {
+/// All kinds of damage: either the data read is whole, or one line says what is wrong.
+TEST(CheckpointDamage, IsReportedInOneLine) {
   const test::TempFolder folder;
   const std::map<std::string, at::Tensor> tensors = {
       {"model/a", values_of(9, 30)}, {"model/b", values_of(3, 5)}, {"c", values_of(1, 1)}};
@@ -161,19 +161,19 @@ TEST(CheckpointDamage, IsRefusedInOneLine) {
       case 0:  // a bit
         file[static_cast<size_t>(random.below(static_cast<int>(file.size())))] ^= static_cast<char>(1 << random.below(8));
         break;
-      case 1:  // cut off
+      case 1:  // truncated
         file.resize(static_cast<size_t>(random.below(static_cast<int>(file.size()))));
         break;
       case 2:  // longer
         file += std::string(static_cast<size_t>(1 + random.below(100)), 'x');
         break;
-      case 3:  // another's
+      case 3:  // another file
         file = files.at(random.of(names));
         break;
-      case 4:  // gone
+      case 4:  // deleted
         hurt.erase(random.of(names));
         break;
-      default: {  // edited: a digit of the index is another
+      default: {  // edited: another digit in the index
         std::string& index = hurt["index.json"];
         const size_t at =
             index.find_first_of("0123456789", static_cast<size_t>(random.below(static_cast<int>(index.size()) - 30)));

@@ -1,4 +1,4 @@
-// The index of a checkpoint as JSON and back, and what it must not contradict itself in.
+// The index of a checkpoint as JSON and back, and the contradictions that it rejects.
 #include <gtest/gtest.h>
 
 #include "tests/support/refusal.h"
@@ -21,7 +21,7 @@ CheckpointIndex sample() {
   return index;
 }
 
-TEST(CheckpointIndex, ComesBackAsItWas) {
+TEST(CheckpointIndex, RoundTrips) {
   const std::string text = index_text(sample());
   const CheckpointIndex index = parse_index(text, "here");
   EXPECT_EQ(index_text(index), text);
@@ -30,36 +30,35 @@ TEST(CheckpointIndex, ComesBackAsItWas) {
   EXPECT_EQ(index.bytes(), 96);
 }
 
-/// An index that was changed in one way, and what is said of it.
+/// An index changed in one way, and its error.
 struct BrokenIndex {
   const char* what;
   void (*change)(CheckpointIndex&);
   const char* said;
 };
 
-TEST(CheckpointIndex, MustNotContradictItself) {
+TEST(CheckpointIndex, RejectsContradictions) {
   const BrokenIndex cases[] = {
       {"a piece is missing", [](CheckpointIndex& i) { i.tensors["model/w"].pieces.pop_back(); }, "leave elements out"},
       {"a piece twice", [](CheckpointIndex& i) { i.tensors["model/w"].pieces[1].elements.begin = 0; }, "overlap"},
-      {"outside", [](CheckpointIndex& i) { i.tensors["model/w"].pieces[1].elements.begin = 7; }, "are not within its 24"},
-      {"negative", [](CheckpointIndex& i) { i.tensors["model/w"].pieces[1].elements.begin = -1; }, "are not within its 24"},
-      {"a stride that is too small", [](CheckpointIndex& i) { i.tensors["model/w"].pieces[1].elements.stride = 2; },
-       "not within"},
-      {"no such file", [](CheckpointIndex& i) { i.tensors["model/w"].pieces[1].file = "x"; }, "not among the files"},
-      {"past the file", [](CheckpointIndex& i) { i.files["data-00001.bin"] = 40; }, "are not within data-00001.bin"},
+      {"outside", [](CheckpointIndex& i) { i.tensors["model/w"].pieces[1].elements.begin = 7; }, "exceed its 24"},
+      {"negative", [](CheckpointIndex& i) { i.tensors["model/w"].pieces[1].elements.begin = -1; }, "exceed its 24"},
+      {"a stride that is too small", [](CheckpointIndex& i) { i.tensors["model/w"].pieces[1].elements.stride = 2; }, "exceed"},
+      {"no such file", [](CheckpointIndex& i) { i.tensors["model/w"].pieces[1].file = "x"; }, "is not in \"files\""},
+      {"past the file", [](CheckpointIndex& i) { i.files["data-00001.bin"] = 40; }, "exceed data-00001.bin"},
       {"bytes of no piece", [](CheckpointIndex& i) { i.files["data-00001.bin"] = 52; }, "leave bytes out"},
-      {"a file elsewhere", [](CheckpointIndex& i) { i.files["../x"] = 0; }, "cannot be"},
+      {"a file elsewhere", [](CheckpointIndex& i) { i.files["../x"] = 0; }, "invalid"},
       {"too few checksums", [](CheckpointIndex& i) { i.tensors["model/w"].pieces[1].checksums.clear(); }, "0 checksums"},
-      {"a shape that cannot be",
+      {"an invalid shape",
        [](CheckpointIndex& i) {
          i.tensors["model/w"].shape = {int64_t{1} << 40, int64_t{1} << 40};
        },
-       "cannot be"},
-      {"a shape that is empty and cannot be",
+       "invalid"},
+      {"an invalid empty shape",
        [](CheckpointIndex& i) {
          i.tensors["model/w"].shape = {0, int64_t{1} << 62, int64_t{1} << 62};
        },
-       "cannot be"},
+       "invalid"},
       {"runs without end",
        [](CheckpointIndex& i) {
          i.tensors["model/w"] = {.type = at::kByte, .shape = {int64_t{1} << 28}, .pieces = {}};
@@ -73,7 +72,7 @@ TEST(CheckpointIndex, MustNotContradictItself) {
        [](CheckpointIndex& i) {
          i.tensors["model/w"].shape = {4, 5};
        },
-       "are not within its 20"},
+       "exceed its 20"},
   };
   for (const BrokenIndex& c : cases) {
     CheckpointIndex index = sample();
@@ -83,9 +82,9 @@ TEST(CheckpointIndex, MustNotContradictItself) {
   }
 }
 
-TEST(CheckpointIndex, RefusesOtherTexts) {
+TEST(CheckpointIndex, RejectsOtherTexts) {
   const auto said = [](const std::string& text) { return refusal([&] { parse_index(text, "runs/a/index.json"); }); };
-  EXPECT_EQ(said("").find("runs/a/index.json: not an index"), 0u);
+  EXPECT_EQ(said("").find("runs/a/index.json: not a checkpoint's index"), 0u);
   EXPECT_NE(said("{}").find("\"format\""), std::string::npos);
   std::string newer = index_text(sample());
   newer.replace(newer.find("\"version\": 1"), 12, "\"version\": 9");
@@ -100,7 +99,7 @@ TEST(CheckpointIndex, RefusesOtherTexts) {
   std::string bad_sum = index_text(sample());
   const size_t sum = bad_sum.find("\"xxh3\":[\"") + 9;
   bad_sum.replace(sum, 4, "zzzz");
-  EXPECT_NE(said(bad_sum).find("is no checksum of 16"), std::string::npos) << said(bad_sum);
+  EXPECT_NE(said(bad_sum).find("is not a checksum of 16"), std::string::npos) << said(bad_sum);
   EXPECT_EQ(said("[1").find("json.exception"), std::string::npos) << said("[1");
 }
 

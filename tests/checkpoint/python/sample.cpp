@@ -1,4 +1,4 @@
-// sample write FILE: saves tensors whose bytes follow a formula that read_sample.py knows too, their digest in the metadata.
+// sample write FILE: saves tensors whose bytes follow a formula also in read_sample.py, with their digest in the metadata.
 // sample digest FILE: prints the digest of the weights in a file.
 #include <ATen/ops/empty.h>
 
@@ -28,7 +28,7 @@ void write(const std::string& path) {
     tensors.push_back({name + ".empty", patterned({3, 0}, type)});
     tensors.push_back({name + ".strided", patterned({5, 7}, type).t()});
   }
-  // The digest is over numbers of which float32 has no two forms: one NaN has many.
+  // The digest is over numbers with one float32 form each; a NaN has many.
   const std::vector<weft::NamedTensor> weights = {{"weight", at::empty({64, 3}, at::kFloat)},
                                                   {"bias", at::empty({64}, at::kBFloat16)}};
   for (int64_t i = 0; i < 192; ++i) weights[0].tensor.mutable_data_ptr<float>()[i] = static_cast<float>(i) / 7 - 10;

@@ -1,4 +1,4 @@
-// A folder of this machine's as a storage, and checkpoints in it that were not finished.
+// A local folder as a storage, and unfinished checkpoints in it.
 #include "weft/checkpoint/storage/local_storage.h"
 
 #include <fcntl.h>
@@ -59,7 +59,7 @@ TEST(LocalStorage, IsHeldByOneRun) {
   EXPECT_EQ(refusal([&] { other->lock({.owner = "process 2 on a"}); }), "");
 }
 
-TEST(LocalStorage, IsTakenAnewWhereItsFolderVanished) {
+TEST(LocalStorage, LockIsRetakenAfterItsFolderVanished) {
   const test::TempFolder folder;
   const std::unique_ptr<Storage> one = local_storage(folder.file("runs")), other = local_storage(folder.file("runs"));
   const std::shared_ptr<StorageLock> lock = one->lock({.owner = "process 1 on a"});
@@ -76,13 +76,13 @@ constexpr std::chrono::milliseconds kRefresh{20}, kStale{400}, kLong{60'000};
 
 LockOptions asking(const std::string& owner) { return {.owner = owner, .refresh = kRefresh, .stale = kStale}; }
 
-/// What the file of a lock says that a process of another machine holds.
+/// Text of a lock file held by a process of another machine.
 std::string of_elsewhere(int64_t beats) {
   return lock_file_text(
       {.owner = "process 7 on b", .system = "another", .process = 7, .started = 1, .holds = true, .beats = beats});
 }
 
-/// Writes that file again and again while it lives.
+/// Rewrites that file repeatedly while it lives.
 class Elsewhere {
  public:
   explicit Elsewhere(const std::string& path) {
@@ -115,7 +115,7 @@ TEST(ClaimLock, IsHeldByOneRun) {
   EXPECT_EQ(refusal([&] { claim(folder, asking("two")); }), "");
 }
 
-TEST(ClaimLock, OfManyThatAskAtOnceOneHasIt) {
+TEST(ClaimLock, OneOfManyConcurrentClaimsWins) {
   const test::TempFolder folder;
   std::atomic<int> holders = 0, held = 0;
   std::vector<std::thread> threads;
@@ -128,7 +128,7 @@ TEST(ClaimLock, OfManyThatAskAtOnceOneHasIt) {
         std::this_thread::sleep_for(std::chrono::milliseconds(300));
         --holders;
       } catch (const HeldError&) {
-        // Another has it.
+        // Another process has it.
       }
     });
   }
@@ -136,27 +136,27 @@ TEST(ClaimLock, OfManyThatAskAtOnceOneHasIt) {
   EXPECT_GE(held, 1);
 }
 
-TEST(ClaimLock, WaitsForOneOfAnotherMachineUntilItIsSilent) {
+TEST(ClaimLock, WaitsForAnotherMachineUntilItIsSilent) {
   const test::TempFolder folder;
   const std::string other = folder.file(".weft.lock-0000000000000000");
   {
     const Elsewhere lives(other);
     LockOptions options = asking("me");
-    options.stale = kLong;  // on a busy machine a sign of life may be late
+    options.stale = kLong;  // on a busy machine a heartbeat may be late
     EXPECT_NE(refusal([&] { claim(folder, options); }).find("process 7 on b"), std::string::npos);
   }
-  std::string told;
+  std::string reported;
   LockOptions options = asking("me");
-  options.on_wait = [&](const std::string& text) { told += text; };
+  options.on_wait = [&](const std::string& text) { reported += text; };
   const Stopwatch waited;
   const auto lock = claim(folder, options);
   EXPECT_GE(waited.seconds(), 0.3);
-  EXPECT_NE(told.find("is held by process 7 on b, which may have ended: waiting"), std::string::npos) << told;
+  EXPECT_NE(reported.find("is held by process 7 on b, which may have ended: waiting"), std::string::npos) << reported;
   EXPECT_FALSE(std::filesystem::exists(other));
 }
 
-/// Ranks that are started again may come before those of another host have been ended.
-TEST(ClaimLock, HasPatienceWithOneThatLives) {
+/// Restarted ranks may arrive before those of another host have ended.
+TEST(ClaimLock, WaitsForALiveHolder) {
   const test::TempFolder folder;
   auto lives = std::make_unique<Elsewhere>(folder.file(".weft.lock-0000000000000000"));
   std::jthread ends([&] {
@@ -168,8 +168,8 @@ TEST(ClaimLock, HasPatienceWithOneThatLives) {
   EXPECT_EQ(refusal([&] { claim(folder, options); }), "");
 }
 
-/// It was taken for dead: it neither takes the successor's lock away nor believes in its own.
-TEST(ClaimLock, OneThatStoodStillIsNotHeldAnyMore) {
+/// Having been considered dead, it neither takes the successor's lock away nor trusts its own.
+TEST(ClaimLock, APausedHolderLosesTheLock) {
   const test::TempFolder folder;
   LockOptions options = asking("one");
   options.refresh = options.stale = kLong;
@@ -183,12 +183,12 @@ TEST(ClaimLock, OneThatStoodStillIsNotHeldAnyMore) {
   EXPECT_EQ(folder.names(), (std::vector<std::string>{".weft.lock-ffffffffffffffff"}));
 }
 
-TEST(LocalStorage, WaitsForTheLockOfAnotherMachineUntilItIsLetGo) {
+TEST(LocalStorage, WaitsUntilAnotherMachineReleasesTheLock) {
   const test::TempFolder folder;
   const std::string path = folder.write(".weft.lock", of_elsewhere(1));
   const int held = open(path.c_str(), O_RDWR | O_CLOEXEC);
   ASSERT_EQ(flock(held, LOCK_EX), 0);
-  std::jthread server([&] {  // whose lease of the dead host comes to its end
+  std::jthread server([&] {  // the server's lease of the dead host ends
     std::this_thread::sleep_for(std::chrono::milliseconds(600));
     close(held);
   });
@@ -198,15 +198,15 @@ TEST(LocalStorage, WaitsForTheLockOfAnotherMachineUntilItIsLetGo) {
   EXPECT_TRUE(wait_until([&] { return test::read_file(path) != before; }, 10)) << "no sign of life";
 }
 
-/// Of two hosts, one may lack what the other locks by.
-TEST(ClaimLock, AndOneOfTheFileSystemKnowOfEachOther) {
+/// One of two hosts may lack the other's kind of lock.
+TEST(ClaimLock, AndFileSystemLocksExcludeEachOther) {
   const test::TempFolder folder;
   const auto lock = [&](const char* owner) { return local_storage(folder.path().string())->lock(asking(owner)); };
   std::shared_ptr<StorageLock> held = lock("one");
   EXPECT_NE(refusal([&] { claim(folder, asking("two")); }).find("another run saves its checkpoints there: one;"),
             std::string::npos);
   held.reset();
-  folder.write(".weft.lock", "");  // as where the lock is not to be had
+  folder.write(".weft.lock", "");  // as if the lock were unavailable
   held = claim(folder, asking("two"));
   EXPECT_NE(refusal([&] { lock("one"); }).find("another run saves its checkpoints there: two;"), std::string::npos);
   held.reset();
@@ -223,16 +223,16 @@ TEST(LocalStorage, FollowsNoLinkToALock) {
   EXPECT_EQ(test::read_file(other), "all of it");
 }
 
-TEST(LocalStorage, TellsNothingAbsentThatItCannotSee) {
+TEST(LocalStorage, DoesNotReportUnreadablePathsAsAbsent) {
   const test::TempFolder folder;
   const std::unique_ptr<Storage> storage = local_storage(folder.path().string());
   EXPECT_FALSE(storage->has("none"));
   folder.write("file", "");
   EXPECT_FALSE(storage->has("file/below"));
-  EXPECT_NE(refusal([&] { storage->has(std::string(300, 'x')); }).find("cannot tell whether it is there"), std::string::npos);
+  EXPECT_NE(refusal([&] { storage->has(std::string(300, 'x')); }).find("cannot look for it"), std::string::npos);
 }
 
-/// What a link leads to is another run's; what only has a checkpoint's name is nobody's to remove.
+/// A link's target belongs to another run; other things with a checkpoint's name are not weft's to remove.
 TEST(CheckpointFolder, LinksAndOtherThingsAreLeftAlone) {
   const test::TempFolder folder;
   const std::unique_ptr<Storage> other = local_storage(folder.file("other")), storage = local_storage(folder.file("runs"));
@@ -253,7 +253,7 @@ TEST(CheckpointFolder, LinksAndOtherThingsAreLeftAlone) {
   EXPECT_TRUE(other->has("step-00000003/data-00000.bin"));
 }
 
-TEST(CheckpointFolder, ADamagedIndexIsKnownByWhatIsBesideIt) {
+TEST(CheckpointFolder, ADamagedIndexIsRecognizedByItsNeighbours) {
   const test::TempFolder folder;
   const std::unique_ptr<Storage> storage = local_storage(folder.path().string());
   for (const char* text : {"", "{ }", "\0\0"}) {
@@ -263,35 +263,35 @@ TEST(CheckpointFolder, ADamagedIndexIsKnownByWhatIsBesideIt) {
     EXPECT_TRUE(storage->list("").empty());
   }
   storage->write_text("home/index.json", "{ }");
-  EXPECT_NE(refusal([&] { clear_checkpoint(*storage, "home"); }).find("which is of no checkpoint"), std::string::npos);
+  EXPECT_NE(refusal([&] { clear_checkpoint(*storage, "home"); }).find("not a checkpoint's file"), std::string::npos);
 }
 
-TEST(CheckpointFolder, WhatIsNotWholeIsNoneAndGoes) {
+TEST(CheckpointFolder, IncompleteOnesAreIgnoredAndRemoved) {
   const test::TempFolder folder;
   const std::unique_ptr<Storage> storage = local_storage(folder.path().string());
   for (const int64_t step : {20, 3, 100}) complete_checkpoint(*storage, checkpoint_name(step), {});
   storage->write_text("step-00000200/data-00000.bin", "half");
   storage->write_text("notes.txt", "mine");
   EXPECT_EQ(complete_checkpoints(*storage), (std::vector<int64_t>{3, 20, 100}));
-  EXPECT_NE(refusal([&] { read_checkpoint(*storage, "step-00000200"); }).find("no checkpoint"), std::string::npos);
+  EXPECT_NE(refusal([&] { read_checkpoint(*storage, "step-00000200"); }).find("not a complete checkpoint"), std::string::npos);
   remove_incomplete(*storage);
   EXPECT_EQ(storage->list(""), (std::vector<std::string>{"notes.txt", "step-00000003", "step-00000020", "step-00000100"}));
   remove_checkpoint(*storage, "step-00000020");
   EXPECT_EQ(complete_checkpoints(*storage), (std::vector<int64_t>{3, 100}));
 }
 
-TEST(CheckpointFolder, HasNoMarkerBeforeAllItsFilesAreThere) {
+TEST(CheckpointFolder, HasNoMarkerBeforeAllItsFilesExist) {
   const test::TempFolder folder;
   const std::unique_ptr<Storage> storage = local_storage(folder.path().string());
   const std::string name = checkpoint_name(4);
   CheckpointIndex index;
   index.files["data-00000.bin"] = 4;
   const auto complete = [&] { complete_checkpoint(*storage, name, index, std::chrono::milliseconds(0)); };
-  EXPECT_NE(refusal(complete).find("data-00000.bin: it is not there where rank 0 looks"), std::string::npos);
+  EXPECT_NE(refusal(complete).find("data-00000.bin: rank 0 does not see it"), std::string::npos);
   storage->write_text(name + "/data-00000.bin", "abc");
-  EXPECT_NE(refusal(complete).find("data-00000.bin: it has 3 bytes where rank 0 looks"), std::string::npos);
+  EXPECT_NE(refusal(complete).find("data-00000.bin: rank 0 sees 3 bytes"), std::string::npos);
   EXPECT_FALSE(is_complete(*storage, name));
-  std::jthread late([&] {  // as another host's file may be
+  std::jthread late([&] {  // as another host's file may appear
     std::this_thread::sleep_for(std::chrono::milliseconds(200));
     local_storage(folder.path().string())->write_text(name + "/data-00000.bin", "abcd");
   });
@@ -299,19 +299,19 @@ TEST(CheckpointFolder, HasNoMarkerBeforeAllItsFilesAreThere) {
   EXPECT_TRUE(is_complete(*storage, name));
 }
 
-TEST(CheckpointFolder, AMarkerOfAnyLengthIsDamage) {
+TEST(CheckpointFolder, AMarkerOfTheWrongLengthIsDamage) {
   const test::TempFolder folder;
   const std::unique_ptr<Storage> storage = local_storage(folder.path().string());
   storage->write_text("step-00000004/complete.json", "{" + std::string(70'000, ' '));
   EXPECT_THROW(read_checkpoint(*storage, "step-00000004"), DamageError);
 }
 
-/// A folder that somebody named by mistake is not emptied.
+/// A folder given by mistake is not emptied.
 TEST(CheckpointFolder, OtherFilesStay) {
   const test::TempFolder folder;
   const std::unique_ptr<Storage> storage = local_storage(folder.path().string());
   storage->write_text("home/thesis.tex", "all of it");
-  EXPECT_NE(refusal([&] { clear_checkpoint(*storage, "home"); }).find("'thesis.tex', which is of no checkpoint"),
+  EXPECT_NE(refusal([&] { clear_checkpoint(*storage, "home"); }).find("'thesis.tex', not a checkpoint's file"),
             std::string::npos);
   complete_checkpoint(*storage, "home", {});
   remove_checkpoint(*storage, "home");

@@ -1,4 +1,4 @@
-// Hugging Face's config.json against a model's options: what is an error, what passes, what is told.
+// Hugging Face's config.json against a model's options: errors, accepted keys and notes.
 #include "weft/checkpoint/weights/model_config.h"
 
 #include <fmt/ranges.h>
@@ -31,7 +31,7 @@ const std::vector<ModelOption> kGpt = {{"name", "gpt"},
                                        {"vocabulary", "256"},
                                        {"tied_embeddings", "true"}};
 
-/// As transformers 5 writes it of a Llama.
+/// A Llama's config as transformers 5 writes it.
 constexpr const char* kLlamaConfig = R"({
   "architectures": ["LlamaForCausalLM"], "attention_bias": false, "attention_dropout": 0.0, "bos_token_id": 1,
   "dtype": "float32", "eos_token_id": 2, "head_dim": 16, "hidden_act": "silu", "hidden_size": 64, "initializer_range": 0.2,
@@ -45,7 +45,7 @@ constexpr const char* kGptConfig = R"({
   "n_layer": 2, "n_positions": 128, "resid_pdrop": 0.1, "scale_attn_by_inverse_layer_idx": false, "scale_attn_weights": true,
   "summary_type": "cls_index", "vocab_size": 256})";
 
-/// What a config says with `change`, a JSON object whose nulls take keys away: "differences | notes".
+/// Compares a config after `change`, a JSON object whose nulls remove keys: "differences | notes".
 std::string compared(const char* config, const std::vector<ModelOption>& model, const char* change) {
   const test::TempFolder folder;
   nlohmann::json json = nlohmann::json::parse(config);
@@ -57,7 +57,7 @@ std::string compared(const char* config, const std::vector<ModelOption>& model, 
   return text;
 }
 
-TEST(ModelConfig, ComparesAllThatALlamaComputes) {
+TEST(ModelConfig, ComparesEveryKeyOfLlama) {
   const std::pair<const char*, const char*> rows[] = {
       {"{}", " | "},
       {R"({"num_attention_heads": 8})", "num_attention_heads = 8, model.heads is 4 (set model.heads = 8) | "},
@@ -92,15 +92,15 @@ TEST(ModelConfig, ComparesAllThatALlamaComputes) {
       {R"({"embedding_multiplier": 12.0})", "embedding_multiplier = 12.0, which model \"llama\" does not compute | "},
       {R"({"residual_multiplier": 1})", " | "},
       {R"({"model_type": "qwen2"})",
-       "model_type = \"qwen2\", which model \"llama\" does not compute (llama, mistral it does) | "},
-      {R"({"max_position_embeddings": 64})", " | max_position_embeddings = 64, fewer than model.context = 128"},
-      {R"({"some_new_scale": 3, "other": null})", " | not compared, as weft does not know it: some_new_scale = 3"},
+       "model_type = \"qwen2\", which model \"llama\" does not compute (supported: llama, mistral) | "},
+      {R"({"max_position_embeddings": 64})", " | max_position_embeddings = 64, less than model.context = 128"},
+      {R"({"some_new_scale": 3, "other": null})", " | not compared, unknown to weft: some_new_scale = 3"},
       {R"({"model_type": null})", " | config.json is not compared: it has no \"model_type\""},
   };
   for (const auto& [change, said] : rows) EXPECT_EQ(compared(kLlamaConfig, kLlama, change), said) << change;
 }
 
-TEST(ModelConfig, ComparesAllThatAGptComputes) {
+TEST(ModelConfig, ComparesEveryKeyOfGpt) {
   const std::pair<const char*, const char*> rows[] = {
       {"{}", " | "},
       {R"({"n_head": 2})", "n_head = 2, model.heads is 4 (set model.heads = 2) | "},
@@ -112,18 +112,18 @@ TEST(ModelConfig, ComparesAllThatAGptComputes) {
        "scale_attn_by_inverse_layer_idx = true, which model \"gpt\" does not compute | "},
       {R"({"tie_word_embeddings": false})",
        "tie_word_embeddings = false, model.tied_embeddings is true (set model.tied_embeddings = false) | "},
-      {R"({"model_type": "gpt_neox"})", "model_type = \"gpt_neox\", which model \"gpt\" does not compute (gpt2 it does) | "},
+      {R"({"model_type": "gpt_neox"})", "model_type = \"gpt_neox\", which model \"gpt\" does not compute (supported: gpt2) | "},
   };
   for (const auto& [change, said] : rows) EXPECT_EQ(compared(kGptConfig, kGpt, change), said) << change;
 }
 
-TEST(ModelConfig, SaysWhereThereIsNothingToCompare) {
+TEST(ModelConfig, NotesWhenNothingIsCompared) {
   const std::vector<ModelOption> resnet = {{"name", "resnet"}, {"depth", "18"}};
   EXPECT_EQ(compared("{}", resnet, R"({"model_type": "resnet"})"),
-            " | config.json is not compared: weft reads those of gpt and llama");
-  EXPECT_EQ(compared("{}", {}, "{}"), " | config.json is not compared: weft reads those of gpt and llama");
+            " | config.json is not compared: weft reads it for gpt and llama only");
+  EXPECT_EQ(compared("{}", {}, "{}"), " | config.json is not compared: weft reads it for gpt and llama only");
   const test::TempFolder folder;
-  EXPECT_NE(test::refusal([&] { compare_config(folder.write("config.json", "[]"), kLlama); }).find("no JSON object"),
+  EXPECT_NE(test::refusal([&] { compare_config(folder.write("config.json", "[]"), kLlama); }).find("not a JSON object"),
             std::string::npos);
 }
 

@@ -1,4 +1,4 @@
-// Weights of others: their files, and their names.
+// Weights written by other tools: files and names.
 #include "weft/checkpoint/weights/weights_file.h"
 
 #include <ATen/ops/arange.h>
@@ -22,8 +22,8 @@ using test::refusal;
 const NamedTensor kA{"a", at::arange(6, at::kFloat).view({2, 3})};
 const NamedTensor kB{"b.weight", at::arange(4, at::kFloat).to(at::kBFloat16)};
 
-/// What Python's torch.save() made of the state dict of a module with a Linear(3, 2) and a BatchNorm1d(3).
-TEST(WeightsFile, ReadsAStateDictOfPython) {
+/// Made by Python's torch.save() from the state dict of a module with a Linear(3, 2) and a BatchNorm1d(3).
+TEST(WeightsFile, ReadsAPythonStateDict) {
   const std::unique_ptr<WeightsFile> file = open_weights(WEFT_SOURCE "/tests/checkpoint/weights/state_dict.pt");
   EXPECT_EQ(file->names(), (std::vector<std::string>{"b.bias", "b.num_batches_tracked", "b.running_mean", "b.running_var",
                                                      "b.weight", "l.bias", "l.weight"}));
@@ -49,13 +49,13 @@ TEST(WeightsFile, ReadsOneFileOrSeveral) {
             std::string::npos);
 }
 
-/// Each by what it is, with what to do.
-TEST(WeightsFile, RefusesOtherFiles) {
+/// Each file is named by its kind, with advice.
+TEST(WeightsFile, RejectsOtherFiles) {
   const test::TempFolder folder;
   EXPECT_NE(refusal([&] { open_weights(folder.file("none.safetensors")); }), "");
   const std::string zip = "PK\3\4" + std::string(22, '\0');
   const std::pair<std::string, const char*> files[] = {
-      {"version https://git-lfs.github.com/spec/v1\noid sha256:4d7a\nsize 12345\n", "a pointer of Git LFS"},
+      {"version https://git-lfs.github.com/spec/v1\noid sha256:4d7a\nsize 12345\n", "a Git LFS pointer"},
       {"\n<!DOCTYPE html>\n<html><head><title>\xc3\xa9</title>", "an HTML page"},
       {"<HTML><body>404</body></HTML>", "an HTML page"},
       {"<?xml version=\"1.0\"?><Error><Code>AccessDenied</Code></Error>", "XML, as servers"},
@@ -64,15 +64,15 @@ TEST(WeightsFile, RefusesOtherFiles) {
       {"", "empty"},
       {std::string("\x80\x02\x8a\x0a\x6c\xfc\x9c\x46\xf9\x20\x6a\xa8\x50\x19.\x80\x02M", 18),
        "a checkpoint of PyTorch before 1.6"},
-      {"\x80\x04\x95\x1f and so on", "a pickle of Python"},
+      {"\x80\x04\x95\x1f and so on", "a Python pickle"},
       {"\x89HDF\r\n\x1a\n0123", "HDF5"},
-      {"\x93NUMPY\x01\0v", "an array of NumPy"},
-      {zip + "\x05" + std::string(3, '\0') + "a.npy...", "an archive of NumPy"},
+      {"\x93NUMPY\x01\0v", "a NumPy array"},
+      {zip + "\x05" + std::string(3, '\0') + "a.npy...", "a NumPy archive"},
       {"\x1f\x8b\x08 and so on", "compressed with gzip"},
       {"GGUF\x03 and so on", "weights of llama.cpp (GGUF)"},
       {"model/" + std::string(251, '\0') + "ustar  ", "a tar archive"},
-      {"PK\3\4 and no more", "a zip archive"},
-      {zip + std::string(60, '\1'), "a zip archive without a state dict of torch.save(), or cut off; unpack it"},
+      {"PK\3\4 and no more", "a truncated zip archive"},
+      {zip + std::string(60, '\1'), "a zip archive without a state dict of torch.save(), or truncated; unpack it"},
       {"PAR1" + std::string(60, '\1'), "Parquet; name the file that holds the weights"},
       {std::string("MMIDIDX\0\0", 9), "Megatron's index of a .bin file; name the file that holds the weights"},
   };
@@ -86,7 +86,7 @@ TEST(WeightsFile, RefusesOtherFiles) {
   EXPECT_NE(refusal([&] { open_weights(folder.path().string()); }).find("no checkpoint is there"), std::string::npos);
 }
 
-/// Whatever a damaged file holds: read, or one line.
+/// A damaged file is either read or rejected in one line.
 TEST(WeightsFile, SurvivesDamage) {
   const test::TempFolder folder;
   const std::string good = test::read_file(WEFT_SOURCE "/tests/checkpoint/weights/state_dict.pt");
@@ -107,7 +107,7 @@ TEST(WeightsFile, SurvivesDamage) {
 
 std::string text(const std::string& t) { return "X" + std::string(1, static_cast<char>(t.size())) + std::string(3, '\0') + t; }
 
-/// What torch.save() makes of a pickle, with one record of `bytes` bytes.
+/// Writes what torch.save() makes of a pickle, with one record of `bytes` bytes.
 std::string torch_file(const std::string& path, const std::string& pickle, size_t bytes) {
   caffe2::serialize::PyTorchStreamWriter writer(path);
   writer.writeRecord("data.pkl", pickle.data(), pickle.size());
@@ -125,13 +125,13 @@ std::string tensor_of(const std::string& numel, const std::string& offset, const
          "ccollections\nOrderedDict\n)RtR";
 }
 
-/// A state dict of one tensor "a" that lies in a record of `bytes` bytes; sizes in pickle's opcodes.
+/// State dict of one tensor "a" in a record of `bytes` bytes; sizes in pickle's opcodes.
 std::string state_dict(const std::string& path, const std::string& numel, const std::string& offset, const std::string& size,
                        const std::string& stride, size_t bytes) {
   return torch_file(path, std::string("\x80\x02}") + text("a") + tensor_of(numel, offset, size, stride) + "s.", bytes);
 }
 
-/// A pickle tells sizes of its own, which its records need not have.
+/// A pickle's sizes may differ from those of its records.
 TEST(WeightsFile, ReadsNothingBeyondARecord) {
   const test::TempFolder folder;
   const std::string two = "K\x02", eight = "K\x08", none = std::string("K\0", 2), one = "K\x01", huge = "J\xff\xff\xff\x7f";
@@ -148,7 +148,7 @@ TEST(WeightsFile, ReadsNothingBeyondARecord) {
   }
 }
 
-/// What training programs keep beside the state dict, and where they put it.
+/// Other entries that training programs save with the state dict, and where they put it.
 TEST(WeightsFile, LooksIntoNestedStateDicts) {
   const test::TempFolder folder;
   const std::string none = std::string("K\0", 2), one = "K\x01", two = "K\x02";
@@ -174,12 +174,12 @@ TEST(WeightsFile, LooksIntoNestedStateDicts) {
       EXPECT_NE(file->origin().notes.front().find(row.note), std::string::npos);
     }
   }
-  EXPECT_NE(refusal([&] { opened("}" + optimizer); }).find("it holds no tensor by name, but 'optimizer'"), std::string::npos);
+  EXPECT_NE(refusal([&] { opened("}" + optimizer); }).find("it holds no named tensor, only 'optimizer'"), std::string::npos);
   EXPECT_NE(refusal([&] { opened("K\x03"); }).find("it holds a Int"), std::string::npos);
 }
 
-/// Programs save their arguments, counters and numbers beside it, by classes that nobody is to look up here.
-TEST(WeightsFile, LeavesOutWhatOtherClassesMake) {
+/// Programs also save arguments, counters and numbers, by classes that must not be looked up here.
+TEST(WeightsFile, SkipsObjectsOfOtherClasses) {
   const test::TempFolder folder;
   const std::string none = std::string("K\0", 2), one = "K\x01", two = "K\x02", namespace_of = "cargparse\nNamespace\n";
   const std::string dict = text("model") + "}" + text("w") + tensor_of(two, none, two, one) + "ss";
@@ -229,28 +229,27 @@ TEST(WeightsFile, FindsTheFilesOfAFolder) {
   EXPECT_EQ(names_in({{"pytorch_model-00001-of-00002.bin", {kA}}, {"pytorch_model-00002-of-00002.bin", {kB}}}), "a b.weight ");
   EXPECT_NE(refusal([&] {
               names_in({{"model-00001-of-00003.safetensors", {kA}}, {"model-00003-of-00003.safetensors", {kB}}});
-            }).find("it has 2 of 3 shards of weights, and 'model-00002-of-00003.safetensors' is missing"),
+            }).find("it has 2 of 3 shards of weights: 'model-00002-of-00003.safetensors' is missing"),
             std::string::npos);
   EXPECT_NE(refusal([&] {
               names_in({{"model-00001-of-00001.safetensors", {kA}}, {"model-00002-of-00002.safetensors", {kB}}});
-            }).find("keep those of one model"),
+            }).find("keep the shards of one model"),
             std::string::npos);
   EXPECT_NE(refusal([&] {
               names_in({{"best.safetensors", {kA}}});
-            }).find("if 'best.safetensors' is meant, name that file"),
+            }).find("to use 'best.safetensors', name it"),
             std::string::npos);
   const test::TempFolder folder;
   folder.write("flax_model.msgpack", "\x81");
   const auto said = [](const std::string& path) { return refusal([&] { open_weights(path); }); };
-  EXPECT_NE(said(folder.path().string()).find("there is 'flax_model.msgpack', weights in a form that is not read; save"),
-            std::string::npos);
+  EXPECT_NE(said(folder.path().string()).find("weft cannot read the form of 'flax_model.msgpack'; save"), std::string::npos);
   EXPECT_NE(
       said(folder.write("config.json", R"({"model_type": "gpt2"})")).find("so it is the config of a model; name the file"),
       std::string::npos);
-  EXPECT_NE(said(folder.write("a.index.json", "{}")).find("so it is no index of weights; name the file"), std::string::npos);
+  EXPECT_NE(said(folder.write("a.index.json", "{}")).find("so it is not an index of weights; name"), std::string::npos);
 }
 
-TEST(WeightNames, PassOverWrappers) {
+TEST(WeightNames, IgnoreWrappers) {
   EXPECT_EQ(without_wrappers("module._orig_mod.h.0.weight"), "h.0.weight");
   EXPECT_EQ(without_wrappers("_orig_mod.module.module.w"), "w");
   EXPECT_EQ(without_wrappers("h._checkpoint_wrapped_module.0._fsdp_wrapped_module.w"), "h.0.w");
@@ -269,7 +268,7 @@ TEST(WeightNames, MapOneToAnother) {
   EXPECT_NE(refusal([&] { WeightNames::from_file(folder.write("n.json", "[]")); }), "");
 }
 
-TEST(PlainPickle, RefusesWhatIsNoPickle) {
+TEST(PlainPickle, RejectsOtherData) {
   EXPECT_NE(refusal([] { with_plain_dicts(std::string("\x80", 1)); }), "");
   EXPECT_NE(refusal([] { with_plain_dicts("X\xff\xff\xff\x7f"); }), "");
   EXPECT_NE(refusal([] { with_plain_dicts("\xf0"); }), "");
@@ -277,9 +276,9 @@ TEST(PlainPickle, RefusesWhatIsNoPickle) {
   EXPECT_NE(refusal([&] { with_plain_dicts(std::string(deep, '(') + std::string(deep, 't')); }).find("too deeply"),
             std::string::npos);
   EXPECT_NE(refusal([&] { with_plain_dicts("N" + std::string(deep, '\x85')); }).find("too deeply"), std::string::npos);
-  EXPECT_NE(refusal([&] { with_plain_dicts(std::string("\x80\x02}r\xff\xff\xff\x0f.", 9)); }).find("remembers"),
+  EXPECT_NE(refusal([&] { with_plain_dicts(std::string("\x80\x02}r\xff\xff\xff\x0f.", 9)); }).find("memo index"),
             std::string::npos);
-  EXPECT_NE(refusal([&] { with_plain_dicts("t"); }).find("never began"), std::string::npos);
+  EXPECT_NE(refusal([&] { with_plain_dicts("t"); }).find("never begun"), std::string::npos);
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-// Preloaded into a command: what it writes below the folder WEFT_SLOW_BELOW takes a minute each time, as to a place that hangs.
+// Preloaded into a command: each write below the folder WEFT_SLOW_BELOW takes a minute, like a hanging file system.
 #include <dlfcn.h>
 #include <limits.h>
 #include <stdio.h>

@@ -1,5 +1,5 @@
-// What goes wrong between ranks: calls that do not match, ranks that leave, hang or are killed. Each ends in bounded time, on
-// every rank, with an error that names the operation and the ranks.
+// Failures between ranks: mismatched calls, ranks that leave, hang or are killed. Each ends in bounded time, on every rank,
+// with an error that names the operation and the ranks.
 #include <ATen/Parallel.h>
 #include <ATen/ops/ones.h>
 #include <ATen/ops/zeros.h>
@@ -32,8 +32,8 @@ using Body = std::function<void(const Group&)>;
 
 struct Mismatch {
   std::string name;
-  Body first;   // what rank 0 does
-  Body second;  // what the others do
+  Body first;   // rank 0's calls
+  Body second;  // the other ranks' calls
   std::vector<std::string> says;
   bool on_gloo = true;
 };
@@ -110,7 +110,7 @@ const std::vector<Mismatch>& mismatches() {
   return rows;
 }
 
-// All ranks' errors, each within a second.
+// All ranks' errors, each expected within a second.
 std::vector<std::string> errors_of(int ranks, BackendKind backend, const Body& first, const Body& second) {
   std::vector<std::string> errors(ranks);
   test::run_ranks(ranks, [&](World world) {
@@ -147,7 +147,7 @@ TEST_P(Mismatches, EveryRankNamesBothCalls) {
 INSTANTIATE_TEST_SUITE_P(Comm, Mismatches, testing::Range(0, static_cast<int>(mismatches().size())),
                          [](const auto& info) { return mismatches()[info.param].name; });
 
-TEST(Failures, ARankThatDoesNotComeIsNamedAtTheDeadline) {
+TEST(Failures, AMissingRankIsNamedAtTheDeadline) {
   for (BackendKind backend : {BackendKind::shm, BackendKind::gloo}) {
     std::string error;
     std::atomic<int> ended = 0;
@@ -192,7 +192,7 @@ TEST(Failures, ARankThatLeavesIsNamed) {
   }
 }
 
-// Both are under way before either is waited for: Gloo's own thread finds out.
+// Both are in flight before either is waited for: Gloo's own thread notices.
 TEST(Failures, AMessageThatIsTooLongEndsNoProcess) {
   for (BackendKind backend : {BackendKind::shm, BackendKind::gloo}) {
     std::string errors[2];
@@ -214,8 +214,8 @@ TEST(Failures, AMessageThatIsTooLongEndsNoProcess) {
   }
 }
 
-/// This process' threads that SIGPIPE does not end it from.
-int threads_deaf_to_sigpipe() {
+/// Counts this process's threads that block SIGPIPE.
+int num_blocking_sigpipe() {
   int count = 0;
   for (const auto& task : std::filesystem::directory_iterator("/proc/self/task")) {
     std::ifstream status(task.path() / "status");
@@ -227,26 +227,26 @@ int threads_deaf_to_sigpipe() {
   return count;
 }
 
-// Whether a thread of Gloo's writes before it has read that the peer left is a matter of microseconds.
+// Whether a Gloo thread writes before it has read that the peer left depends on microseconds.
 TEST(Failures, APeersClosedConnectionEndsNoProcess) {
-  const auto expect_deaf = [](BackendKind backend, int least) {
+  const auto expect_blocking = [](BackendKind backend, int least) {
     std::atomic<int> count = 0;
     test::run_ranks(2, [&](World world) {
       const Mesh mesh(world, {{"dp", 2}});
       const Group group = mesh.group(mesh.axis("dp"), {.backend = backend});
       all_reduce(group, 4, "warm-up");
       if (world.rank() == 0) {
-        EXPECT_TRUE(wait_until([&] { return (count = threads_deaf_to_sigpipe()) >= least; }, 10.0)) << count << " of " << least;
+        EXPECT_TRUE(wait_until([&] { return (count = num_blocking_sigpipe()) >= least; }, 10.0)) << count << " of " << least;
       }
       group.barrier("counted").wait();
     });
     return count.load();
   };
-  const int of_each_rank = 3;  // Gloo's that reads and writes, c10d's that works, weft's that calls them
-  expect_deaf(BackendKind::gloo, expect_deaf(BackendKind::shm, 0) + 2 * of_each_rank);
+  const int of_each_rank = 3;  // Gloo's I/O thread, c10d's worker, weft's calling thread
+  expect_blocking(BackendKind::gloo, expect_blocking(BackendKind::shm, 0) + 2 * of_each_rank);
 }
 
-// As the comparisons of NCCL's calls are, which the host runs ahead of.
+// Like the comparisons of NCCL's calls, which the host runs ahead of.
 TEST(Failures, ARankThatLeavesBeforeItsQueuedCallsEndBreaksNobody) {
   test::run_ranks(2, [&](World world) {
     const Mesh mesh(world, {{"dp", 2}});
@@ -258,13 +258,13 @@ TEST(Failures, ARankThatLeavesBeforeItsQueuedCallsEndBreaksNobody) {
       sums.push_back(at::ones({1000}));
       works.push_back(group.all_reduce(sums.back(), ReduceOp::sum, "gradients"));
     }
-    if (world.rank() == 0) return;  // with all that is queued
+    if (world.rank() == 0) return;  // with its queued calls
     for (Work& work : works) work.wait();
     for (const at::Tensor& sum : sums) EXPECT_EQ(sum[999].item<float>(), 2.0F);
   });
 }
 
-/// Nor are they waited for where this rank leaves because of an error, whether they have begun or not.
+/// A rank that leaves after an error does not wait for queued calls either, started or not.
 TEST(Failures, ARankThatFailsWaitsForNoQueuedCall) {
   for (const std::vector<std::string>& hosts : {std::vector<std::string>{}, {"a", "b"}}) {
     for (const auto pause : {0ms, 300ms}) {
@@ -308,15 +308,15 @@ int threads_of_this_process() {
   return static_cast<int>(std::distance(begin(tasks), end(tasks)));
 }
 
-/// LibTorch's operators in the group's thread would have a pool of their own.
-TEST(Failures, NoGroupsThreadHasThreadsOfItsOwn) {
+/// LibTorch's operators in the group's thread would otherwise create their own pool.
+TEST(Failures, GroupThreadsCreateNoThreadPool) {
   const std::vector<std::string> hosts = {"a", "b"};
   const auto results = test::run_processes(2,
                                            [](World world) -> std::string {
                                              at::set_num_threads(3);
                                              const Mesh mesh(world, {{"dp", 2}});
                                              const at::Tensor x = at::ones({1 << 22});
-                                             x.add(1);  // the pool that there is to be
+                                             x.add(1);  // creates the expected pool
                                              std::string found;
                                              for (const AcrossHosts across : {AcrossHosts::exact, AcrossHosts::bf16}) {
                                                const Group group = mesh.group(mesh.axis("dp"), {.across_hosts = across});
@@ -384,7 +384,7 @@ std::vector<std::string> shared_memory_files() {
   return names;
 }
 
-// The killed rank is in the middle of things; the others must tell within two seconds.
+// The rank is killed during a call; the others must report it within two seconds.
 void expect_death_is_noticed(BackendKind backend, const std::string& label) {
   const auto results =
       test::run_processes(3,

@@ -1,5 +1,5 @@
-// The kernels of every instruction set that this processor has: the same bits as the reference's, whose elements are combined
-// one by one, and as each other's. What a collective runs is the best of them only.
+// The kernels of every instruction set of this processor: the same bits as the reference, which combines elements one by one,
+// and as each other. Collectives run only the best of them.
 #include <ATen/ops/empty.h>
 #include <ATen/ops/isnan.h>
 #include <fmt/format.h>
@@ -35,7 +35,7 @@ class EveryInstructionSet : public testing::Test {
     return kernel;
   }
 
-  // What the kernel makes of `sources`, in each of `num_outputs` outputs.
+  // Returns the kernel's result for `sources`, in each of `num_outputs` outputs.
   static std::vector<at::Tensor> run(TreeKernel kernel, const std::vector<at::Tensor>& sources, int num_outputs) {
     std::vector<at::Tensor> outputs;
     std::vector<void*> out;
@@ -50,8 +50,8 @@ class EveryInstructionSet : public testing::Test {
   }
 };
 
-// Every bit pattern there is of 16-bit elements, and of wider ones those that matter. No two sources have a NaN at one place:
-// which of the two a sum takes is not laid down.
+// Every bit pattern of 16-bit elements, and the interesting values of wider ones. No two sources have a NaN in the same place:
+// which of the two a sum keeps is unspecified.
 at::Tensor special_values(int source, int num_sources, at::ScalarType dtype) {
   const double special[] = {0.0,  -0.0,  INFINITY, -INFINITY, NAN,
                             -NAN, 1e-40, -1e-40,   3e38,      std::numeric_limits<double>::denorm_min()};
@@ -69,13 +69,13 @@ at::Tensor special_values(int source, int num_sources, at::ScalarType dtype) {
   return values;
 }
 
-// NaN of any kind counts as NaN: LibTorch's conversions keep less of it than the processor's.
-bool same_but_for_kinds_of_nan(const at::Tensor& a, const at::Tensor& b) {
+// All NaNs count as equal: LibTorch's conversions keep fewer of their bits than the processor's.
+bool same_bits_except_nan_payloads(const at::Tensor& a, const at::Tensor& b) {
   if (!a.is_floating_point()) return same_bits(a, b);
   return same_bits(at::isnan(a), at::isnan(b)) && same_bits(a.masked_fill(at::isnan(a), 0), b.masked_fill(at::isnan(b), 0));
 }
 
-TEST_F(EveryInstructionSet, HasKernelsOfItsOwn) {
+TEST_F(EveryInstructionSet, HasItsOwnKernels) {
   const std::vector<int64_t> targets = tree_kernel_targets();
   std::set<TreeKernel> kernels;
   for (int64_t target : targets) kernels.insert(kernel_of(target, {at::kFloat, ReduceOp::sum}));
@@ -92,7 +92,7 @@ TEST_F(EveryInstructionSet, GivesTheBitsOfTheReference) {
       for (int num_sources : {1, 2, 3, 4, 5, 8, 13}) {
         for (int64_t numel : {1, 63, 1000}) {
           std::vector<at::Tensor> sources;
-          // One element in: no buffer is aligned to a vector.
+          // Offset by one element, so that no buffer is aligned to a vector.
           for (int i = 0; i < num_sources; ++i) sources.push_back(make_input(i, numel + 1, dtype).narrow(0, 1, numel));
           const at::Tensor expected = reduce_all(sources, op);
           for (int64_t target : tree_kernel_targets()) {
@@ -117,7 +117,7 @@ TEST_F(EveryInstructionSet, GivesTheSameBitsForInfinitiesSubnormalsAndNan) {
         std::vector<at::Tensor> sources;
         for (int i = 0; i < num_sources; ++i) sources.push_back(special_values(i, num_sources, dtype));
         const at::Tensor best = run(tree_kernel({dtype, op}), sources, 1)[0];
-        EXPECT_TRUE(same_but_for_kinds_of_nan(best, reduce_all(sources, op)))
+        EXPECT_TRUE(same_bits_except_nan_payloads(best, reduce_all(sources, op)))
             << dtype_name(dtype) << ", operation " << int(op) << ", " << num_sources << " sources";
         for (int64_t target : tree_kernel_targets()) {
           EXPECT_TRUE(same_bits(run(kernel_of(target, {dtype, op}), sources, 1)[0], best))

@@ -1,4 +1,4 @@
-// The round of a start, through a store that keeps what ranks before left there.
+// The round of a start, through a store that still holds earlier ranks' keys.
 #include "weft/comm/store/agent_round.h"
 
 #include <gtest/gtest.h>
@@ -33,17 +33,17 @@ TEST(AgentRound, IsTheSameOnAllRanksAndNewEachTime) {
   EXPECT_EQ(one_start(store, 4), (std::vector<int64_t>{3, 3, 3, 3}));
 }
 
-TEST(AgentRound, ARankThatDiedWhileItAskedIsPassedOver) {
+TEST(AgentRound, ARankThatDiedWhileAskingIsSkipped) {
   const Store store(make_local_store(), "");
   EXPECT_THROW(agent_round(store, 1, 2, milliseconds(50)), CommError);
   EXPECT_EQ(one_start(store, 2), (std::vector<int64_t>{1, 1}));
 }
 
-TEST(AgentRound, ARankThatDoesNotComeIsNamed) {
+TEST(AgentRound, AMissingRankIsNamed) {
   const Store store(make_local_store(), "");
   try {
     agent_round(store, 0, 2, milliseconds(50));
-    FAIL() << "went on without rank 1";
+    FAIL() << "continued without rank 1";
   } catch (const CommError& error) {
     EXPECT_NE(std::string(error.what()).find("rank 1"), std::string::npos) << error.what();
   }

@@ -1,4 +1,4 @@
-// What a store server answers to whom, and when: without a socket, at times of the test's own.
+// Answers of a store server and their times, without a socket and with a simulated clock.
 #include "weft/comm/store/key_table.h"
 
 #include <gtest/gtest.h>
@@ -14,17 +14,17 @@ using message::Status;
 using message::Writer;
 using std::chrono::milliseconds;
 
-struct Told {
+struct Reply {
   uint64_t connection;
   uint32_t number;
   Status status;
   std::string body;
-  bool operator==(const Told&) const = default;
+  bool operator==(const Reply&) const = default;
 };
 
-void PrintTo(const Told& told, std::ostream* out) {
-  *out << "connection " << told.connection << " request " << told.number << " status " << static_cast<int>(told.status) << " "
-       << testing::PrintToString(told.body);
+void PrintTo(const Reply& got, std::ostream* out) {
+  *out << "connection " << got.connection << " request " << got.number << " status " << static_cast<int>(got.status) << " "
+       << testing::PrintToString(got.body);
 }
 
 class KeyTableTest : public testing::Test {
@@ -34,7 +34,7 @@ class KeyTableTest : public testing::Test {
   }
   void set(const std::string& key, const std::string& value) {
     ask(9, 0, Request::set, Writer().text(key).text(value));
-    ASSERT_EQ(taken().front().connection, 9u) << "whoever sets is answered first";
+    ASSERT_EQ(taken().front().connection, 9u) << "the setter is answered first";
   }
   void await(uint64_t connection, const std::vector<std::string>& keys, const std::string& unless = "", uint64_t ms = 1000) {
     Writer body;
@@ -45,12 +45,12 @@ class KeyTableTest : public testing::Test {
   void gather(uint32_t rank, uint32_t size, const std::string& value, uint64_t ms = 1000) {
     ask(rank, 1, Request::gather, Writer().u64(ms).text("failure").text("all").u32(rank).u32(size).text(value));
   }
-  std::vector<Told> taken() { return last = std::exchange(told, {}); }
+  std::vector<Reply> taken() { return last = std::exchange(got, {}); }
 
-  std::vector<Told> told, last;
+  std::vector<Reply> got, last;
   KeyTable::Time now{};
   KeyTable table{[this](const KeyTable::Asker& asker, Status status, const KeyTable::Body& body) {
-    told.push_back({asker.connection, asker.number, status, *body});
+    got.push_back({asker.connection, asker.number, status, *body});
   }};
 };
 
@@ -76,10 +76,10 @@ TEST_F(KeyTableTest, Values) {
       flag(1), flag(0)};
   ASSERT_EQ(taken().size(), bodies.size());
   for (size_t i = 0; i < bodies.size(); ++i)
-    EXPECT_EQ(last[i], (Told{1, static_cast<uint32_t>(i + 1), Status::good, bodies[i]}));
+    EXPECT_EQ(last[i], (Reply{1, static_cast<uint32_t>(i + 1), Status::good, bodies[i]}));
 }
 
-TEST_F(KeyTableTest, AWaitIsAnsweredOnceAllItsKeysHaveCome) {
+TEST_F(KeyTableTest, AWaitIsAnsweredOnceAllItsKeysExist) {
   set("a", "1");
   await(1, {"a", "b", "c"});
   await(2, {"b"});
@@ -89,11 +89,11 @@ TEST_F(KeyTableTest, AWaitIsAnsweredOnceAllItsKeysHaveCome) {
   set("b", "2");
   ASSERT_EQ(last.size(), 3u);
   const auto& all = last[1].connection == 1 ? last[1] : last[2];
-  EXPECT_EQ(all, (Told{1, 1, Status::good, text("1") + text("2") + text("3")}));
-  EXPECT_FALSE(table.next_due()) << "nobody waits";
+  EXPECT_EQ(all, (Reply{1, 1, Status::good, text("1") + text("2") + text("3")}));
+  EXPECT_FALSE(table.next_due()) << "no waits";
 }
 
-TEST_F(KeyTableTest, AKeyThatWentAgainIsWaitedForAgain) {
+TEST_F(KeyTableTest, ARemovedKeyIsWaitedForAgain) {
   set("a", "1");
   await(1, {"a", "b"});
   ask(9, 0, Request::remove, Writer().text("a"));
@@ -105,11 +105,11 @@ TEST_F(KeyTableTest, AKeyThatWentAgainIsWaitedForAgain) {
   EXPECT_EQ(last[1].body, text("3") + text("2"));
 }
 
-TEST_F(KeyTableTest, AnotherKeyEndsTheWaitUnlessItsOwnAreThere) {
+TEST_F(KeyTableTest, AnotherKeyEndsTheWaitUnlessItsKeysExist) {
   await(1, {"a"}, "failure");
   set("failure", "why");
   ASSERT_EQ(last.size(), 2u);
-  EXPECT_EQ(last[1], (Told{1, 1, Status::instead, text("why")}));
+  EXPECT_EQ(last[1], (Reply{1, 1, Status::instead, text("why")}));
   await(1, {"a"}, "failure");
   EXPECT_EQ(taken().front().status, Status::instead);
   set("a", "1");
@@ -122,15 +122,15 @@ TEST_F(KeyTableTest, TimePasses) {
   await(2, {"a"}, "", 500);
   EXPECT_EQ(table.next_due(), now + milliseconds(500));
   table.expire(now + milliseconds(999));
-  EXPECT_EQ(taken(), (std::vector<Told>{{2, 1, Status::passed, ""}}));
+  EXPECT_EQ(taken(), (std::vector<Reply>{{2, 1, Status::passed, ""}}));
   table.expire(now + milliseconds(1000));
-  EXPECT_EQ(taken(), (std::vector<Told>{{1, 1, Status::passed, ""}}));
+  EXPECT_EQ(taken(), (std::vector<Reply>{{1, 1, Status::passed, ""}}));
   EXPECT_FALSE(table.next_due());
   await(3, {"a"}, "", ~uint64_t{0});
-  EXPECT_GT(*table.next_due(), now) << "the longest of times does not run over";
+  EXPECT_GT(*table.next_due(), now) << "the longest time does not overflow";
 }
 
-TEST_F(KeyTableTest, WhoHasGoneIsAnsweredNoMore) {
+TEST_F(KeyTableTest, AClosedConnectionGetsNoAnswers) {
   await(1, {"a"});
   await(2, {"a"});
   gather(1, 2, "x");
@@ -139,7 +139,7 @@ TEST_F(KeyTableTest, WhoHasGoneIsAnsweredNoMore) {
   ASSERT_EQ(last.size(), 2u);
   EXPECT_EQ(last[1].connection, 2u);
   gather(0, 2, "y");
-  EXPECT_EQ(taken(), (std::vector<Told>{{0, 1, Status::good, write_runs({{0, "y"}, {1, "x"}})}})) << "what it brought counts";
+  EXPECT_EQ(taken(), (std::vector<Reply>{{0, 1, Status::good, write_runs({{0, "y"}, {1, "x"}})}})) << "its value counts";
   EXPECT_FALSE(table.next_due());
 }
 
@@ -150,16 +150,16 @@ TEST_F(KeyTableTest, AGatheringAnswersAllAtOnceWithRunsOfEqualValues) {
   EXPECT_TRUE(taken().empty());
   gather(2, 4, "b");
   ASSERT_EQ(taken().size(), 4u);
-  for (const Told& one : last) EXPECT_EQ(one.body, write_runs({{0, "a"}, {1, "a"}, {2, "b"}, {3, "b"}}));
+  for (const Reply& one : last) EXPECT_EQ(one.body, write_runs({{0, "a"}, {1, "a"}, {2, "b"}, {3, "b"}}));
 }
 
-TEST_F(KeyTableTest, AGatheringInVainNamesTheMissing) {
+TEST_F(KeyTableTest, AnExpiredGatheringNamesTheMissing) {
   gather(1, 1000, "x", 500);
   gather(3, 1000, "x", 1000);
   ask(1, 2, Request::missing, Writer().text("all"));
   table.expire(now + milliseconds(500));
   ASSERT_EQ(taken().size(), 2u);
-  for (const Told& one : last) {
+  for (const Reply& one : last) {
     Reader in(one.body);
     EXPECT_EQ(in.u32(), 998u);
     std::vector<uint32_t> named;
@@ -169,24 +169,24 @@ TEST_F(KeyTableTest, AGatheringInVainNamesTheMissing) {
   }
   set("failure", "why");
   ASSERT_EQ(last.size(), 2u);
-  EXPECT_EQ(last[1], (Told{3, 1, Status::instead, text("why")}));
+  EXPECT_EQ(last[1], (Reply{3, 1, Status::instead, text("why")}));
 }
 
-TEST_F(KeyTableTest, RanksThatDoNotCountAlikeAreAllTold) {
+TEST_F(KeyTableTest, AMismatchedSizeIsReportedToAllRanks) {
   const auto other = [](uint32_t rank, uint32_t size) { return Writer().u32(rank).u32(size).take(); };
   gather(0, 3, "");
   gather(2, 3, "");
   gather(1, 2, "");
   ASSERT_EQ(taken().size(), 3u);
-  for (const Told& one : last) {
+  for (const Reply& one : last) {
     EXPECT_EQ(one.status, Status::mismatch);
     EXPECT_EQ(one.body, one.connection == 1 ? other(0, 3) : other(1, 2));
   }
   gather(5, 7, "");
-  EXPECT_EQ(taken(), (std::vector<Told>{{5, 1, Status::mismatch, other(0, 3)}})) << "whoever comes later too";
+  EXPECT_EQ(taken(), (std::vector<Reply>{{5, 1, Status::mismatch, other(0, 3)}})) << "later ranks too";
 }
 
-TEST(Runs, ComeBackAsTheyWere) {
+TEST(Runs, AreDecodedAsEncoded) {
   std::map<uint32_t, std::string> values;
   std::vector<std::string> all;
   for (int rank = 0; rank < 1000; ++rank) all.push_back("node" + std::to_string(10'000 + rank / 8));
@@ -195,7 +195,7 @@ TEST(Runs, ComeBackAsTheyWere) {
   for (size_t rank = 0; rank < all.size(); ++rank) values[static_cast<uint32_t>(rank)] = all[rank];
   const std::string text = write_runs(values);
   EXPECT_EQ(read_runs(text, all.size()), all);
-  EXPECT_LT(text.size(), 300 + 130 * 5u) << "some five bytes a host";
+  EXPECT_LT(text.size(), 300 + 130 * 5u) << "about five bytes per host";
   EXPECT_THROW(read_runs(text, all.size() - 1), message::Malformed);
   EXPECT_THROW(read_runs(text, all.size() + 1), message::Malformed);
   for (size_t cut = 0; cut < text.size(); ++cut) EXPECT_THROW(read_runs(text.substr(0, cut), all.size()), message::Malformed);
@@ -204,7 +204,7 @@ TEST(Runs, ComeBackAsTheyWere) {
   EXPECT_THROW(read_runs(std::string(20, '\xff'), 1), message::Malformed);
 }
 
-TEST_F(KeyTableTest, WhatMakesNoSenseIsRefusedAndChangesNothing) {
+TEST_F(KeyTableTest, MalformedRequestsAreRefusedAndChangeNothing) {
   set("text", "x");
   const auto refused = [this](Request request, Writer body) {
     EXPECT_THROW(ask(1, 1, request, std::move(body)), message::Malformed);
@@ -220,7 +220,7 @@ TEST_F(KeyTableTest, WhatMakesNoSenseIsRefusedAndChangesNothing) {
   refused(static_cast<Request>(0), Writer());
   refused(static_cast<Request>(200), Writer());
   ask(1, 1, Request::count, Writer());
-  EXPECT_EQ(taken(), (std::vector<Told>{{1, 1, Status::good, number(1)}}));
+  EXPECT_EQ(taken(), (std::vector<Reply>{{1, 1, Status::good, number(1)}}));
 }
 
 }  // namespace

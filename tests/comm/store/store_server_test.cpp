@@ -1,4 +1,4 @@
-// A store over TCP: who is let in, what strangers can do, and what it costs to wait.
+// A store over TCP: which clients it accepts, what strangers can do, and the cost of waits.
 #include "weft/comm/store/store_server.h"
 
 #include <fmt/format.h>
@@ -28,7 +28,7 @@ using Clock = std::chrono::steady_clock;
 
 constexpr milliseconds kSoon{20000};
 
-/// A server, and ways to it.
+/// A server, and ways to connect to it.
 struct Served {
   explicit Served(const std::string& token = "secret") : token(token) {}
   std::shared_ptr<StoreConnection> connect(const std::string& with) const {
@@ -50,7 +50,7 @@ std::string error_of(const std::function<void()>& action) {
   return "no error";
 }
 
-/// What comes until the other end closes, or nothing comes any more for that long.
+/// Receives until the other end closes, or nothing has arrived for `patience`.
 std::string all_from(const FileDescriptor& socket, milliseconds patience, bool& closed) {
   std::string text;
   char bytes[4096];
@@ -68,14 +68,14 @@ void say(const FileDescriptor& socket, const std::string& text) {
   (void)!::send(socket.get(), text.data(), text.size(), MSG_NOSIGNAL);
 }
 
-TEST(StoreServer, ATokenThatIsNotTheJobsIsRefusedAtOnce) {
+TEST(StoreServer, AWrongTokenIsRefusedImmediately) {
   const Served served;
   const auto begin = Clock::now();
-  EXPECT_NE(error_of([&] { served.connect("other"); }).find("whose token is not the job's; give all ranks the same WEFT_TOKEN"),
+  EXPECT_NE(error_of([&] { served.connect("other"); }).find("refuses this rank's token; give all ranks the same WEFT_TOKEN"),
             std::string::npos);
-  EXPECT_NE(error_of([&] { served.connect(""); }).find("asks for the job's token, and this rank has none"), std::string::npos);
+  EXPECT_NE(error_of([&] { served.connect(""); }).find("requires the job's token, but this rank has none"), std::string::npos);
   const Served open("");
-  EXPECT_NE(error_of([&] { open.connect("secret"); }).find("does not ask for the job's token"), std::string::npos);
+  EXPECT_NE(error_of([&] { open.connect("secret"); }).find("does not require the job's token"), std::string::npos);
   open.store().set("a", "1");
   EXPECT_LT(seconds_since(begin), 10.0);
   EXPECT_EQ(served.server.counts().connections, 0);
@@ -84,15 +84,15 @@ TEST(StoreServer, ATokenThatIsNotTheJobsIsRefusedAtOnce) {
   EXPECT_EQ(store.get("a", kSoon, "a"), "1");
 }
 
-// Whoever took the port of a job that has ended, and only pretends to know its token.
-TEST(StoreServer, AServerThatDoesNotKnowTheTokenIsNotBelieved) {
+// A process that took the port of a job that has ended, and only pretends to know its token.
+TEST(StoreServer, AServerWithoutTheTokenIsRefused) {
   const FileDescriptor listening = listen_on_loopback();
   std::thread pretender([&] {
     const FileDescriptor socket(::accept(listening.get(), nullptr, nullptr));
     say(socket, proof::greeting(proof::Greeting::prove, random_bytes(proof::kNonceBytes)));
     char reply[proof::kReplyBytes];
     ::recv(socket.get(), reply, sizeof reply, MSG_WAITALL);
-    // Neither a made-up proof nor the client's own will do.
+    // Neither a made-up proof nor the client's own is accepted.
     say(socket, "+" + std::string(reply + proof::kReplyBytes - proof::kProofBytes, proof::kProofBytes));
     bool closed = false;
     all_from(socket, kSoon, closed);
@@ -115,7 +115,7 @@ TEST(StoreServer, TheTokenNeverCrossesTheWireAndAProofWorksOnce) {
   EXPECT_NE(proof::welcome(token, server, client).substr(1), reply.substr(reply.size() - proof::kProofBytes));
 }
 
-TEST(StoreServer, StrangersAreDroppedAndDisturbNobody) {
+TEST(StoreServer, StrangersAreDroppedWithoutDisturbingOthers) {
   const Served served;
   Store store = served.store();
   std::string endless(100'000, 'x'), absurd(8, '\xff');
@@ -130,7 +130,7 @@ TEST(StoreServer, StrangersAreDroppedAndDisturbNobody) {
     say(stranger, text);
     bool closed = false;
     const std::string heard = all_from(stranger, milliseconds(4000), closed);
-    EXPECT_TRUE(closed) << label << ": at once, not when its time to prove itself is over";
+    EXPECT_TRUE(closed) << label << ": immediately, not when its time to prove itself expires";
     EXPECT_LE(heard.size(), proof::kGreetingBytes + proof::kWelcomeBytes) << label;
     store.set("a", label);
     EXPECT_EQ(store.get("a", kSoon, "a"), label);
@@ -140,7 +140,7 @@ TEST(StoreServer, StrangersAreDroppedAndDisturbNobody) {
   EXPECT_EQ(served.server.counts().connections, 1);
 }
 
-TEST(StoreServer, WhoDoesNotProveItselfInTimeIsDropped) {
+TEST(StoreServer, AClientThatDoesNotProveItselfInTimeIsDropped) {
   const Served served;
   Store store = served.store();
   std::vector<FileDescriptor> silent;
@@ -167,7 +167,7 @@ TEST(StoreServer, WhoDoesNotProveItselfInTimeIsDropped) {
   }
 }
 
-TEST(StoreServer, AWaitIsOneTripAndHoldsNoOtherThreadUp) {
+TEST(StoreServer, AWaitIsOneTripAndBlocksNoOtherThread) {
   const Served served;
   Store store = served.store(), other = served.store();
   const int64_t before = served.server.counts().requests;
@@ -189,7 +189,7 @@ TEST(StoreServer, AWaitIsOneTripAndHoldsNoOtherThreadUp) {
   EXPECT_EQ(served.server.counts().requests - before, 4 + 1 + 4);
 }
 
-TEST(StoreServer, WaitsInVainEndInTime) {
+TEST(StoreServer, ExpiredWaitsEndInTime) {
   const Served served;
   Store store = served.store();
   const auto begin = Clock::now();
@@ -218,7 +218,7 @@ TEST(StoreServer, FailureEndsWaits) {
   EXPECT_EQ(error_of([&] { failing().gather({"all", 0, 2, ""}, kSoon); }), "it went wrong");
 }
 
-TEST(StoreServer, LargeValuesAndThoseWhoDoNotReadThem) {
+TEST(StoreServer, LargeValuesAndClientsThatDoNotReadThem) {
   const Served served;
   Store store = served.store();
   const std::string large(20'000'000, 'v');
@@ -229,7 +229,7 @@ TEST(StoreServer, LargeValuesAndThoseWhoDoNotReadThem) {
     store.set("a", "1");
     EXPECT_EQ(store.get("large", kSoon, "it"), large);
   }
-  EXPECT_EQ(store.get("a", kSoon, "a"), "1") << "and then left";
+  EXPECT_EQ(store.get("a", kSoon, "a"), "1") << "and then the client left";
 }
 
 TEST(StoreServer, AServerThatHasGoneIsNamed) {
@@ -240,16 +240,15 @@ TEST(StoreServer, AServerThatHasGoneIsNamed) {
     served.reset();
   });
   const auto begin = Clock::now();
-  EXPECT_EQ(
-      error_of([&] { store.get("never", kSoon, "x"); }),
-      "the store that ranks meet at, which rank 0 serves, cannot be reached (key \"never\"): it closed the connection; rank "
-      "0 may have ended");
+  EXPECT_EQ(error_of([&] { store.get("never", kSoon, "x"); }),
+            "the ranks' store, which rank 0 serves, cannot be reached (key \"never\"): it closed the connection; rank "
+            "0 may have ended");
   thread.join();
   EXPECT_NE(error_of([&] { store.set("a", ""); }).find("cannot be reached (key \"a\")"), std::string::npos);
   EXPECT_LT(seconds_since(begin), 10.0);
 }
 
-TEST(StoreServer, IsNoStoreOfWefts) {
+TEST(StoreServer, RecognisesAnotherServer) {
   const FileDescriptor listening = listen_on_loopback();
   std::thread other([&] {
     const FileDescriptor socket(::accept(listening.get(), nullptr, nullptr));
@@ -259,7 +258,7 @@ TEST(StoreServer, IsNoStoreOfWefts) {
   });
   EXPECT_NE(error_of([&] {
               connect({"rank 0", "127.0.0.1", port_of(listening)}, kSoon);
-            }).find("is no store of weft's"),
+            }).find("is not a weft store"),
             std::string::npos);
   other.join();
 }
@@ -281,7 +280,7 @@ struct C10dServed {
   c10::intrusive_ptr<c10d::TCPStore> server;
 };
 
-TEST(StoreServer, TorchrunsStoreDoesTheSame) {
+TEST(StoreServer, TorchrunsStoreBehavesTheSame) {
   const C10dServed served;
   std::vector<std::thread> threads;
   for (int rank = 0; rank < 4; ++rank) {

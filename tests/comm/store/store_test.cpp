@@ -1,4 +1,4 @@
-// The store that ranks meet at: every call on it ends in time, whoever serves it.
+// The ranks' store: every call ends in time, whichever process serves it.
 #include "weft/comm/store/store.h"
 
 #include <ATen/ops/full.h>
@@ -33,7 +33,7 @@ namespace {
 using Clock = std::chrono::steady_clock;
 using std::chrono::milliseconds;
 
-TEST(CallThread, LeavesACallBehindThatDoesNotEnd) {
+TEST(CallThread, AbandonsACallThatDoesNotEnd) {
   const auto gate = std::make_shared<std::promise<void>>();
   const auto begun = std::make_shared<std::atomic<int>>(0);
   const auto start = Clock::now();
@@ -42,18 +42,18 @@ TEST(CallThread, LeavesACallBehindThatDoesNotEnd) {
     EXPECT_TRUE(thread.run([begun] { ++*begun; }, milliseconds(10000)));
     EXPECT_THROW(thread.run([] { throw InputError("no"); }, milliseconds(10000)), InputError);
     EXPECT_FALSE(thread.run([begun, gate] { ++*begun, gate->get_future().wait(); }, milliseconds(500)));
-    EXPECT_FALSE(thread.run([begun] { ++*begun; }, milliseconds(50))) << "it stands behind the other";
+    EXPECT_FALSE(thread.run([begun] { ++*begun; }, milliseconds(50))) << "it is queued behind the other";
   }
   EXPECT_LT(seconds_since(start), 5.0);
   EXPECT_EQ(*begun, 2);
   gate->set_value();
-  EXPECT_FALSE(wait_until([&] { return *begun == 3; }, 0.1)) << "nobody waits for it any more";
+  EXPECT_FALSE(wait_until([&] { return *begun == 3; }, 0.1)) << "it was abandoned";
 }
 
 using test::EnvironmentVariables;
 
-TEST(Store, OneThatDoesNotAnswerIsAnErrorInTime) {
-  const FileDescriptor silent = listen_on_loopback();  // the kernel accepts, nobody else
+TEST(Store, AStoreThatDoesNotAnswerIsAnErrorInTime) {
+  const FileDescriptor silent = listen_on_loopback();  // the kernel accepts, but no process does
   struct Case {
     int port;
     std::string problem;
@@ -82,7 +82,7 @@ char state_of(int pid) {
   return name_end == std::string::npos ? '?' : line[name_end + 2];
 }
 
-/// On two ranks of which rank 0 serves the store and is stopped; what `action` on rank 1 threw, and after how long.
+/// Runs on two ranks; rank 0 serves the store and is stopped. Returns the error of `action` on rank 1, and a late time.
 std::string with_rank_zero_stopped(World world, const std::function<void(const World&)>& prepare,
                                    const std::function<void(const World&)>& action) {
   prepare(world);
@@ -107,7 +107,7 @@ std::string with_rank_zero_stopped(World world, const std::function<void(const W
   return fmt::format("{}{}", seconds < 10.0 ? "" : fmt::format("only after {:.1f} s: ", seconds), text);
 }
 
-TEST(Processes, AStoppedRankZeroThatServesTheStoreHoldsNobodyUp) {
+TEST(Processes, AStoppedRankZeroThatServesTheStoreBlocksNoRank) {
   struct Case {
     std::string label;
     std::function<void(const World&)> prepare, action;
@@ -133,7 +133,7 @@ TEST(Processes, AStoppedRankZeroThatServesTheStoreHoldsNobodyUp) {
   }
 }
 
-/// Where sockets listen on a port: "0100007F" and the like, of both tables of the kernel.
+/// Addresses that listen on a port: "0100007F" and the like, from both tables of the kernel.
 std::vector<std::string> listening_at(int port) {
   std::vector<std::string> found;
   for (const char* table : {"/proc/net/tcp", "/proc/net/tcp6"}) {
@@ -155,7 +155,7 @@ TEST(Processes, RankZeroServesOnTheLoopbackInterfaceOnlyWhereAllRanksAreLocal) {
                                              const int port = std::atoi(std::getenv("MASTER_PORT"));
                                              const std::string seen = fmt::format("{}", fmt::join(listening_at(port), " "));
                                              world.store().set(fmt::format("seen/{}", world.rank()), "");
-                                             if (world.rank() == 0) {  // it serves: it stays until the other has seen
+                                             if (world.rank() == 0) {  // it serves, so it stays until the other has checked
                                                world.store().get("seen/1", milliseconds(20000), "rank 1");
                                              }
                                              return seen;
@@ -164,7 +164,7 @@ TEST(Processes, RankZeroServesOnTheLoopbackInterfaceOnlyWhereAllRanksAreLocal) {
   for (const auto& result : results) EXPECT_EQ(result.output, "0100007F") << result.error;
 }
 
-/// Trips to the store that making a group takes the rank that comes last: who waits for long asks for whom.
+/// Trips to the store for creating a group, for the last rank to arrive: ranks that wait long make more.
 int trips_for_group(int size, BackendKind backend) {
   const auto results = test::run_processes(
       size,
@@ -189,14 +189,14 @@ int trips_for_group(int size, BackendKind backend) {
 
 TEST(Processes, TripsForAGroupDoNotGrowWithTheNumberOfRanks) {
   for (const int size : {2, 4}) {
-    // To agree on what is made, to meet, to be told of a failure; and the memory, or the addresses: their own, those of all.
+    // To agree on the group, meet, check for a failure; and for the memory, or the addresses: its own, and all ranks'.
     EXPECT_EQ(trips_for_group(size, BackendKind::shm), 4);
     EXPECT_EQ(trips_for_group(size, BackendKind::gloo), 5);
   }
 }
 
-// The failure of one attempt is told to every rank, once; the next attempt knows nothing of it.
-TEST(World, GroupsCanBeMadeAfterAnAttemptThatFailed) {
+// The failure of one attempt is reported to every rank once; the next attempt ignores it.
+TEST(World, GroupsCanBeCreatedAfterAFailedAttempt) {
   for (const BackendKind backend : {BackendKind::shm, BackendKind::gloo}) {
     test::run_ranks(4, [&](const World& world) {
       const Mesh mesh(world, {{"dp", 2}, {"tp", 2}});
@@ -216,8 +216,8 @@ TEST(World, GroupsCanBeMadeAfterAnAttemptThatFailed) {
   }
 }
 
-// It is told that the others have given it up, once, and then goes along with them.
-TEST(World, ARankThatCameTooLateMakesTheNextGroup) {
+// It learns once that the others have given up, and then joins their next attempt.
+TEST(World, ALateRankCreatesTheNextGroup) {
   test::run_ranks(3, [&](const World& world) {
     const Mesh mesh(world, {{"dp", 3}});
     if (world.rank() == 1) std::this_thread::sleep_for(milliseconds(500));

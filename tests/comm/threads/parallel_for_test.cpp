@@ -1,4 +1,4 @@
-// Work shared among LibTorch's threads.
+// Work split among LibTorch's threads.
 #include "weft/comm/threads/parallel_for.h"
 
 #include <ATen/Parallel.h>
@@ -43,7 +43,7 @@ class ParallelFor : public ::testing::Test {
 
 using Ranges = std::vector<std::pair<int64_t, int64_t>>;
 
-TEST_F(ParallelFor, IsARangeAThread) {
+TEST_F(ParallelFor, GivesOneRangePerThread) {
   const Seen seen = seen_of(10, 2);
   EXPECT_EQ(seen.threads.size(), 3u);
   EXPECT_EQ(seen.ranges, (Ranges{{0, 2}, {2, 6}, {6, 10}}));
@@ -53,19 +53,19 @@ TEST_F(ParallelFor, IsARangeAThread) {
   EXPECT_TRUE(seen_of(0, 4).ranges.empty());
 }
 
-/// LibTorch's own operators go by the same number.
-TEST_F(ParallelFor, IsOfTheCallersThreadWhereThatComputesAlone) {
+/// LibTorch's own operators use the same number.
+TEST_F(ParallelFor, RunsOnTheCallerIfThatComputesAlone) {
   std::thread([] {
-    compute_alone();
+    use_single_thread();
     EXPECT_EQ(threads_for(10, 1), 1);
     EXPECT_EQ(at::get_num_threads(), 1);
     EXPECT_EQ(seen_of(10, 1).ranges, (Ranges{{0, 10}}));
   }).join();
-  EXPECT_EQ(threads_for(10, 1), 3) << "in others nothing changes";
+  EXPECT_EQ(threads_for(10, 1), 3) << "other threads are unaffected";
   std::thread([] { EXPECT_EQ(threads_for(10, 1), 3); }).join();
 }
 
-TEST_F(ParallelFor, IsSharedOnce) {
+TEST_F(ParallelFor, IsNotNested) {
   std::mutex mutex;
   int64_t most = 0;
   parallel_for(3, 1, [&](int64_t, int64_t) {
@@ -76,7 +76,7 @@ TEST_F(ParallelFor, IsSharedOnce) {
   EXPECT_EQ(most, 1);
 }
 
-TEST_F(ParallelFor, ThrowsWhatACallThrows) {
+TEST_F(ParallelFor, RethrowsErrors) {
   EXPECT_THROW(parallel_for(3, 1,
                             [](int64_t begin, int64_t) {
                               if (begin == 2) throw InputError("not this one");

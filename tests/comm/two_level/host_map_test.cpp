@@ -1,4 +1,4 @@
-// How ranks lie on hosts, who talks to whom, and what hosts can add up by themselves.
+// Placement of ranks on hosts, which ranks communicate, and the sums that hosts compute locally.
 #include "weft/comm/two_level/host_map.h"
 
 #include <fmt/format.h>
@@ -35,7 +35,7 @@ TEST(HostMap, EveryPairOfRankAndOtherHostHasOneCarrier) {
   }
 }
 
-/// A sum of ranks' names in brackets, as the fixed tree adds them.
+/// A bracketed sum of ranks' names, in the order of the fixed tree.
 std::string tree(const std::vector<std::string>& leaves, size_t low, size_t high) {
   if (high - low == 1) return leaves[low];
   size_t half = 1;

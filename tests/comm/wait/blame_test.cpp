@@ -1,5 +1,5 @@
-// Ranks that sleep, are stopped or differ, among groups that overlap: every other rank names the one that all wait for in the
-// end, by its number in the world.
+// Ranks that sleep, are stopped or differ, among overlapping groups: every other rank names the rank at the end of all waits,
+// by its world rank.
 #include <ATen/ops/ones.h>
 #include <fmt/format.h>
 #include <gtest/gtest.h>
@@ -37,7 +37,7 @@ struct Step {
   explicit Step(const Mesh& mesh, const GroupOptions& options) {
     for (const AxisSize& axis : mesh.axes()) groups.push_back(mesh.group(mesh.axis(axis.name), options));
   }
-  /// Messages to and fro on the first axis where it is a pipeline, sums on the others.
+  /// Messages forth and back on the first axis if it is a pipeline, sums on the others.
   void operator()() const {
     for (const Group& group : groups) {
       if (group.name() == "pp") {
@@ -58,7 +58,7 @@ struct Step {
   std::vector<Group> groups;
 };
 
-/// "3 rank 3 (shard 1 of 2): ...": the rank that the error carries, and its text.
+/// "3 rank 3 (shard 1 of 2): ...": the rank in the error, and its text.
 std::string error_of(const std::function<void()>& body) {
   try {
     body();
@@ -97,7 +97,7 @@ TEST(Blame, ARankThatSleepsIsNamedByAll) {
   }
 }
 
-// Some ranks wait for it to join, others for those in the next group already.
+// Some ranks wait for it to join, others already for ranks in the next group.
 TEST(Blame, ARankThatDoesNotJoinIsNamedByAll) {
   for (const BackendKind backend : {BackendKind::shm, BackendKind::gloo}) {
     std::vector<std::string> errors(4);
@@ -113,8 +113,8 @@ TEST(Blame, ARankThatDoesNotJoinIsNamedByAll) {
   }
 }
 
-// Stopped at a moment that nobody chose, mostly in the middle of a wait, whose end it then does not see.
-std::string stop_and_tell(World world, const Arrangement& a, BackendKind backend) {
+// Stopped at an arbitrary moment, mostly during a wait, whose end it then does not see.
+std::string stop_and_wait(World world, const Arrangement& a, BackendKind backend) {
   Store store = world.store();
   const Step step(Mesh(world, a.axes), {.backend = backend, .timeout = 1500ms});
   for (int i = 0; i < 20; ++i) step();
@@ -130,7 +130,7 @@ std::string stop_and_tell(World world, const Arrangement& a, BackendKind backend
     while (true) step();
   });
   store.set(fmt::format("done/{}", world.rank()), "");
-  // One sees to its end, when all have told.
+  // One rank kills it, once all others have reported.
   if (world.rank() == (a.culprit == 0 ? 1 : 0)) {
     for (int rank = 0; rank < world.size(); ++rank) {
       if (rank != a.culprit) store.get(fmt::format("done/{}", rank), 20000ms, "the others");
@@ -144,19 +144,19 @@ std::string stop_and_tell(World world, const Arrangement& a, BackendKind backend
 TEST(Blame, AStoppedProcessIsNamedByAll) {
   const auto expect = [](const Arrangement& a, BackendKind backend, const std::string& label) {
     const auto results =
-        test::run_processes(4, [&](World world) { return stop_and_tell(world, a, backend); }, {.label = label, .timeout = 40s});
+        test::run_processes(4, [&](World world) { return stop_and_wait(world, a, backend); }, {.label = label, .timeout = 40s});
     for (int rank = 0; rank < 4; ++rank) {
       if (rank == a.culprit) continue;
       expect_names(results[rank].output + results[rank].error, a.culprit);
       EXPECT_NE(results[rank].output.find("is stopped"), std::string::npos) << results[rank].output << results[rank].error;
     }
   };
-  // Rank 0 serves the store of these ranks, so it is not the one.
+  // Rank 0 serves the store of these ranks, so it is not the culprit.
   expect({"pipeline x shard", {{"pp", 2}, {"shard", 2}}, 3}, BackendKind::shm, "shm");
   expect({"pipeline", {{"pp", 4}}, 1}, BackendKind::gloo, "gloo");
 }
 
-// Two hosts: rows of the other go through the store.
+// Two hosts: rows of the other host go through the store.
 TEST(Blame, ARankOfAnotherHostIsNamed) {
   const auto results = test::run_processes(4,
                                            [](World world) -> std::string {
@@ -177,13 +177,13 @@ TEST(Blame, ARankOfAnotherHostIsNamed) {
                                            },
                                            {.hosts = {"a", "a", "b", "b"}});
   for (const int rank : {0, 1, 2}) {
-    const std::string told = results[rank].output + results[rank].error;
-    EXPECT_EQ(told.rfind("3 rank 3 (", 0), 0u) << told;
+    const std::string text = results[rank].output + results[rank].error;
+    EXPECT_EQ(text.rfind("3 rank 3 (", 0), 0u) << text;
   }
 }
 
-// Ranks that would not understand each other are told when the group is made, all in one line.
-TEST(Agreement, RanksThatDifferInOptionsAreToldAtOnce) {
+// Ranks with incompatible options get an error in one line when the group is created.
+TEST(Agreement, DifferentOptionsAreReportedImmediately) {
   struct Row {
     const char* says;
     std::function<void(GroupOptions&)> change;

@@ -1,4 +1,4 @@
-// The table's rows: what the others read of a wait and of a failure, and when a failure is past.
+// The table's rows: other ranks' view of a wait and of a failure, and when a failure is past.
 #include "weft/comm/wait/rank_table.h"
 
 #include <gtest/gtest.h>
@@ -54,7 +54,7 @@ TEST(RankTable, AWaitIsSeenWhileItLasts) {
   EXPECT_EQ(tables.state(0, 1), RankState::running);
 }
 
-TEST(RankTable, OfSeveralWaitsTheOldestIsSeen) {
+TEST(RankTable, TheOldestOfSeveralWaitsIsSeen) {
   const Tables tables;
   const auto seen = [&tables] { return tables[0]->read(1).awaits; };
   std::optional<RankTable::Waiting> first(std::in_place, tables[1], wait_for({0}));
@@ -62,12 +62,12 @@ TEST(RankTable, OfSeveralWaitsTheOldestIsSeen) {
   second->now_awaits({0, 2});
   EXPECT_EQ(seen(), (std::vector<int>{0}));
   first.reset();
-  EXPECT_EQ(seen(), (std::vector<int>{0, 2})) << "the other goes on";
+  EXPECT_EQ(seen(), (std::vector<int>{0, 2})) << "the other continues";
   second.reset();
   EXPECT_EQ(tables.state(0, 1), RankState::running);
 }
 
-TEST(RankTable, LongRowsAreCutAndStayWhole) {
+TEST(RankTable, LongRowsAreCutAndStayReadable) {
   const Tables tables;
   RankRow row = wait_for({2});
   row.doing = std::string(100'000, 'x');
@@ -77,7 +77,7 @@ TEST(RankTable, LongRowsAreCutAndStayWhole) {
   EXPECT_EQ(tables[0]->read(1).failure, std::string(1024, 'y'));
 }
 
-TEST(RankTable, TheFirstErrorOfAMeetingIsTakenOver) {
+TEST(RankTable, TheFirstErrorOfAMeetingIsAdopted) {
   const Tables tables;
   for (const int rank : {0, 1, 2}) tables[rank]->begin_meeting(4);
   tables[1]->fail(2, "rank 2: gone");
@@ -90,7 +90,7 @@ TEST(RankTable, TheFirstErrorOfAMeetingIsTakenOver) {
   EXPECT_FALSE(tables[0]->any_gone({0, 2}));
 }
 
-TEST(RankTable, AFailureIsPastForThoseWhoFailedThemselvesOrWentOnTogether) {
+TEST(RankTable, AFailureIsPastAfterFailingTooOrContinuingTogether) {
   const Tables tables;
   for (const int rank : {0, 1, 2}) tables[rank]->begin_meeting(4);
   tables[1]->fail(-1, "refused");
@@ -98,17 +98,17 @@ TEST(RankTable, AFailureIsPastForThoseWhoFailedThemselvesOrWentOnTogether) {
   EXPECT_EQ(tables.state(0, 1), RankState::running) << "it failed itself";
   EXPECT_EQ(tables.state(2, 1), RankState::failed) << "it still waits in that meeting";
   tables[1]->begin_meeting(5);
-  EXPECT_EQ(tables.state(2, 1), RankState::failed) << "the other has gone on without it";
+  EXPECT_EQ(tables.state(2, 1), RankState::failed) << "the other has continued without it";
   tables[2]->begin_meeting(5);
-  EXPECT_EQ(tables.state(2, 1), RankState::running) << "both have gone on";
+  EXPECT_EQ(tables.state(2, 1), RankState::running) << "both have continued";
   tables[1]->begin_meeting(6);
-  EXPECT_EQ(tables.state(2, 1), RankState::running) << "the other further";
+  EXPECT_EQ(tables.state(2, 1), RankState::running) << "the other is further ahead";
   tables[2]->begin_meeting(6);
   tables[1]->fail(-1, "again");
-  EXPECT_EQ(tables.state(0, 1), RankState::failed) << "in a later one";
+  EXPECT_EQ(tables.state(0, 1), RankState::failed) << "in a later meeting";
 }
 
-/// A store inside this process that may go, or fall silent.
+/// A store inside this process that may disappear or stop answering.
 class UnsteadyStore : public PollingConnection {
  public:
   enum class Mood { well, gone, silent };
@@ -125,7 +125,7 @@ class UnsteadyStore : public PollingConnection {
   c10::intrusive_ptr<c10d::HashStore> store_ = c10::make_intrusive<c10d::HashStore>();
 };
 
-TEST(RankTable, AFailureIsToldToOtherHostsAtOnce) {
+TEST(RankTable, AFailureIsPublishedToOtherHostsImmediately) {
   const Store store(std::make_shared<UnsteadyStore>());
   const auto tables = RankTable::threads(store, {"a", "b"});
   tables[1]->begin_meeting(1);
@@ -149,8 +149,8 @@ TEST(RankTable, WithoutTheStoreRanksOfThisHostAreStillKnown) {
     std::iota(all.begin(), all.end(), 0);
     const RankTable::Report report = tables[0]->report(wait_for(all), 1.0);
     EXPECT_EQ(report.text, "rank 7: gone");
-    EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(10)) << "one wait for the store, not one a rank";
-    connection->mood = UnsteadyStore::Mood::gone;  // lets the tables go quickly
+    EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(10)) << "one wait for the store, not one per rank";
+    connection->mood = UnsteadyStore::Mood::gone;  // so that the tables end quickly
   }
 }
 
@@ -172,8 +172,8 @@ TEST(ProcessState, RunsIsStoppedAndEnds) {
   EXPECT_EQ(process_state(::getpid()), ProcessState::runs);
 }
 
-// One that is let go between the opening of its file in /proc and the reading of it has ended; that is no error.
-TEST(ProcessState, OfOneThatEndsWhileItIsLookedAt) {
+// One that is reaped between opening and reading its file in /proc has ended; that is no error.
+TEST(ProcessState, HandlesAProcessThatEndsDuringTheCheck) {
   for (int i = 0; i < 200; ++i) {
     const pid_t child = ::fork();
     if (child == 0) ::_exit(0);

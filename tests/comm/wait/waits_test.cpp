@@ -1,4 +1,4 @@
-// Whom all wait for in the end, for every shape that a chain of waits may take.
+// The rank at the end of all waits, for every possible shape of a chain.
 #include "weft/comm/wait/waits.h"
 
 #include <fmt/format.h>
@@ -56,10 +56,10 @@ struct Case {
 
 TEST(Waits, Cause) {
   const Case cases[] = {
-      {"one that runs", {waiting({1}), running()}, RankState::running, 1, {0, 1}},
+      {"a running rank", {waiting({1}), running()}, RankState::running, 1, {0, 1}},
       {"at the end of a chain", {waiting({1}), waiting({2}), waiting({3}), running()}, RankState::running, 3, {0, 1, 2, 3}},
       {"one of several", {waiting({1, 2}), waiting({2}), running()}, RankState::running, 2, {0, 2}},
-      {"a stopped one before one that runs",
+      {"a stopped one before a running one",
        {waiting({1, 2}), running(), in_state(RankState::stopped)},
        RankState::stopped,
        2,
@@ -69,39 +69,35 @@ TEST(Waits, Cause) {
        RankState::ended,
        2,
        {0, 2}},
-      {"stopped in the middle of a wait, which others wait for in turn",
+      {"stopped during a wait, while others wait for it",
        {waiting({1}), in_state(RankState::stopped, {0})},
        RankState::stopped,
        1,
        {0, 1}},
-      {"one that has failed tells the cause",
-       {waiting({1}), failed(2, "rank 2: gone"), running()},
-       RankState::failed,
-       1,
-       {0, 1}},
-      {"a stopped one before what another says of it",
+      {"a failed one names the cause", {waiting({1}), failed(2, "rank 2: gone"), running()}, RankState::failed, 1, {0, 1}},
+      {"a stopped one before another's error about it",
        {waiting({1, 2}), failed(2, "rank 2: gone"), in_state(RankState::stopped)},
        RankState::stopped,
        2,
        {0, 2}},
       {"two that wait for each other", {waiting({1}), waiting({0})}, RankState::waiting, -1, {0, 1}},
-      {"a circle that this rank is not on", {waiting({1}), waiting({2}), waiting({1})}, RankState::waiting, -1, {1, 2}},
-      {"who has come to the same call is not waited for",
+      {"a cycle without this rank", {waiting({1}), waiting({2}), waiting({1})}, RankState::waiting, -1, {1, 2}},
+      {"a rank in the same call is not waited for",
        {waiting_in(7, 3, {1, 2}), waiting_in(7, 3, {0, 2}), running()},
        RankState::running,
        2,
        {0, 2}},
-      {"who is ahead in the same group is not waited for",
+      {"a rank ahead in the same group is not waited for",
        {waiting_in(7, 3, {1, 2}), waiting_in(7, 4, {0, 2}), running()},
        RankState::running,
        2,
        {0, 2}},
-      {"who is behind in the same group is",
+      {"a rank behind in the same group is",
        {waiting_in(7, 3, {1}), waiting_in(7, 2, {2}), running()},
        RankState::running,
        2,
        {0, 1, 2}},
-      {"all have come, and one was stopped while it moved data",
+      {"all have arrived, and one was stopped while it moved data",
        {waiting_in(7, 3, {1, 2}), waiting_in(7, 3, {0, 2}), in_state(RankState::stopped)},
        RankState::stopped,
        2,
@@ -127,21 +123,21 @@ TEST(Waits, Text) {
       "; waits: 0 (pp 0 of 2) in receive of 8 float32 \"activation\" for 1, 1 (shard 0 of 2) in all_reduce sum of 8 float32 "
       "\"norm\" for 2";
   const auto text = [&] { return describe_cause(rows, find_cause(rows, 0), 3.0); };
-  EXPECT_EQ(text(), "rank 2 (shard 1 of 2): its process 4711 on host a is stopped (kill -CONT lets it go on)" + waits);
+  EXPECT_EQ(text(), "rank 2 (shard 1 of 2): its process 4711 on host a is stopped (kill -CONT resumes it)" + waits);
   rows[2].state = RankState::ended;
   EXPECT_EQ(text(), "rank 2 (shard 1 of 2): its process 4711 on host a died" + waits);
   rows[2].state = RankState::running;
-  EXPECT_EQ(text(), "rank 2 (shard 1 of 2): did not come within 3.0 s (process 4711 on host a)" + waits);
+  EXPECT_EQ(text(), "rank 2 (shard 1 of 2): did not arrive within 3.0 s (process 4711 on host a)" + waits);
   rows[2] = failed(3, "rank 3: gone");
   EXPECT_EQ(text(), "rank 3: gone");
   EXPECT_EQ(blamed_rank(rows, find_cause(rows, 0)), 3);
   rows[1] = waiting({0}, "barrier \"end\"");
   EXPECT_EQ(text(),
-            "ranks do not go on within 3.0 s, as each waits for the next: 0 (pp 0 of 2) in receive of 8 float32 \"activation\" "
+            "ranks made no progress within 3.0 s; each awaits the next: 0 (pp 0 of 2) in receive of 8 float32 \"activation\" "
             "for 1, 1 in barrier \"end\" for 0");
 }
 
-// However the others came to wait for the culprit, and in whatever order they give up, all name it.
+// However the others came to wait for the culprit, and in any order of giving up, all name it.
 TEST(Waits, AllNameTheSameRankInEveryOrder) {
   for (const unsigned seed : test::seeds(300)) {
     SCOPED_TRACE(test::replay(seed));
@@ -155,7 +151,7 @@ TEST(Waits, AllNameTheSameRankInEveryOrder) {
     for (int i = 1; i < size; ++i) {
       std::vector<int> awaits = {order[random.below(i)]};
       for (int other = 0; other < size; ++other) {
-        // Others that wait too, later ones among them: circles beside the way out.
+        // Other waiting ranks, including later ones: cycles besides the way out.
         if (other != culprit && other != order[i] && random.one_in(4)) awaits.push_back(other);
       }
       rows[order[i]] = waiting(awaits);
@@ -167,7 +163,7 @@ TEST(Waits, AllNameTheSameRankInEveryOrder) {
       }
       const int rank = random.of(still);
       const Cause cause = find_cause(rows, rank);
-      EXPECT_EQ(blamed_rank(rows, cause), culprit) << "as rank " << rank << " tells";
+      EXPECT_EQ(blamed_rank(rows, cause), culprit) << "reported by rank " << rank;
       rows[rank] = failed(blamed_rank(rows, cause), describe_cause(rows, cause, 1.0));
     }
   }

@@ -1,5 +1,4 @@
-// Damaged images that are passed over: which others stand in their places, what is left of files that are cut off, and what is
-// told of it.
+// Skipped damaged images: which ones replace them, what remains of truncated files, and what is reported.
 #include <ATen/ops/equal.h>
 #include <gtest/gtest.h>
 
@@ -23,8 +22,7 @@ namespace {
 
 using Names = std::vector<std::string>;
 
-/// 40 images of 8 x 8 pixels, each of one colour, its number; every seventh is cut off, one is WebP, and one class is
-/// empty.
+/// 40 images of 8 x 8 pixels, each of one colour, its number; every seventh is truncated, one is WebP, and one class is empty.
 class BadFolder : public ::testing::Test {
  protected:
   static constexpr int64_t kImages = 40;
@@ -45,7 +43,7 @@ class BadFolder : public ::testing::Test {
     return open_image_set(open_image_folder(folder_.path().string(), {}, BadData::skip),
                           {.height = 8, .width = 8, .mean = {0.0}, .stddev = {1.0}, .seed = 5, .bad = bad});
   }
-  /// Which image a sample is of.
+  /// Number of the image in a sample.
   static int64_t image(const Batch& batch, int64_t i) {
     return std::lround(batch.inputs[0][i][0][0][0].item<double>() * 255.0 / 6.0);
   }
@@ -55,10 +53,10 @@ class BadFolder : public ::testing::Test {
   Names bad_;
 };
 
-TEST_F(BadFolder, OthersStandInForBadImages) {
+TEST_F(BadFolder, OthersReplaceBadImages) {
   const auto set = open(BadSample::replace);
   EXPECT_EQ(set->size(), kImages);
-  EXPECT_EQ(set->left_out(), DataNotes{folder_.file("bee") + ": no image (.jpg, .jpeg, .jfif, .png) of this class"});
+  EXPECT_EQ(set->left_out(), DataNotes{folder_.file("bee") + ": no image (.jpg, .jpeg, .jfif, .png) in this class"});
   std::vector<int64_t> all(kImages), stand_ins;
   for (int64_t i = 0; i < kImages; ++i) all[i] = i;
   for (const int64_t epoch : {0, 1}) {
@@ -72,7 +70,7 @@ TEST_F(BadFolder, OthersStandInForBadImages) {
     }
     const std::set<std::string> named(batch.skipped.begin(), batch.skipped.end());
     EXPECT_EQ(Names(named.begin(), named.end()), bad_);
-    EXPECT_TRUE(at::equal(set->get({10, 3}, epoch).inputs[0][1], batch.inputs[0][3])) << "by itself the same";
+    EXPECT_TRUE(at::equal(set->get({10, 3}, epoch).inputs[0][1], batch.inputs[0][3])) << "the same when read alone";
   }
   const auto half = static_cast<int64_t>(stand_ins.size() / 2);
   EXPECT_FALSE(std::equal(stand_ins.begin(), stand_ins.begin() + half, stand_ins.begin() + half)) << "another epoch, others";
@@ -93,13 +91,13 @@ TEST_F(BadFolder, BadImagesDoNotCountInAnEvaluation) {
   EXPECT_EQ(loader.skipped(), bad_);
 }
 
-/// What was trained on, by position of the run, and what was skipped on the way.
+/// Samples trained on, by position of the run, and those skipped.
 struct Trained {
   std::map<int64_t, int64_t> images;
   std::set<std::string> skipped;
 };
 
-TEST_F(BadFolder, NeitherRanksNorWorkersNorRestartsChangeWhatIsSkipped) {
+TEST_F(BadFolder, SkippedImagesAreIndependentOfRanksWorkersAndRestarts) {
   constexpr int64_t kGlobal = 12, kSteps = 5;  // into the second epoch
   const auto set = open(BadSample::replace);
   const auto train = [&](int ranks, int workers, int64_t restart_at) {
@@ -137,7 +135,7 @@ TEST_F(BadFolder, NeitherRanksNorWorkersNorRestartsChangeWhatIsSkipped) {
   }
 }
 
-TEST_F(BadFolder, WhatCannotBeReadIsNoBadImage) {
+TEST_F(BadFolder, AFailedReadIsNotABadImage) {
   const auto set = open(BadSample::replace);
   std::filesystem::remove(folder_.file("ant/100.png"));
   test::expect_input_error([&] { set->get({0}, 0); }, {"100.png", "No such file"});
@@ -155,14 +153,14 @@ TEST(BadCifar, WholeRecordsWithGoodLabelsRemain) {
   const auto source = open_cifar(folder.path().string(), CifarKind::cifar10, false, BadData::skip);
   ASSERT_EQ(source->size(), 3);
   EXPECT_EQ(source->label(0) * 100 + source->label(1) * 10 + source->label(2), 134);
-  EXPECT_EQ(source->name(1), file + ", image 2") << "as the file counts";
+  EXPECT_EQ(source->name(1), file + ", image 2") << "numbered as in the file";
   const Picture picture = source->decode(1, [](int64_t h, int64_t w) { return Crop{0, 0, h, w, h, w}; }).picture;
   EXPECT_EQ(picture.pixels[0], 3);
   EXPECT_EQ(source->left_out(),
-            (DataNotes{file + ": its last 7 bytes, which are no whole image", file + ", image 1: label 12 is not below 10"}));
+            (DataNotes{file + ": its last 7 bytes, less than an image", file + ", image 1: label 12 is not below 10"}));
   folder.write("test_batch.bin", cifar_records({12}));
   test::expect_input_error([&] { open_cifar(folder.path().string(), CifarKind::cifar10, false, BadData::skip); },
-                           {"no good image"});
+                           {"no usable image"});
 }
 
 std::string big_endian(uint32_t value) {
@@ -182,11 +180,11 @@ TEST(BadIdx, WholeImagesWithGoodLabelsRemain) {
   test::expect_input_error([&] { open_idx_images(files); }, {"images", "truncated", "or set data.skip_bad = true"});
   files.bad = BadData::skip;
   const auto source = open_idx_images(files);
-  ASSERT_EQ(source->size(), 3) << "of five, one is cut off and one has label 7";
+  ASSERT_EQ(source->size(), 3) << "of five, one is truncated and one has label 7";
   EXPECT_EQ(source->label(0) * 100 + source->label(1) * 10 + source->label(2), 120);
   EXPECT_EQ(source->name(2), files.images + ", image 3");
   EXPECT_EQ(source->left_out(),
-            (DataNotes{files.images + ": 1 image at its end, cut off", files.labels + ": label 7 at index 2"}));
+            (DataNotes{files.images + ": 1 image at its end, truncated", files.labels + ": label 7 at index 2"}));
   folder.write("labels", labels.substr(0, labels.size() - 4));
   EXPECT_EQ(open_idx_images(files)->size(), 1) << "there is one label";
   folder.write("labels", big_endian(0x801) + big_endian(4) + std::string("\1\2\0\0", 4));

@@ -77,7 +77,7 @@ TEST(Images, ReadsPlainAndGzippedFilesAlike) {
   }
 }
 
-TEST(Images, FashionMnistIsWholeAndNormalised) {
+TEST(Images, FashionMnistIsCompleteAndNormalised) {
   const auto dataset = open_images(mnist_files(kFashionMnistFolder, ImageSplit::evaluation));
   ASSERT_EQ(dataset->size(), 10000);
   std::vector<int64_t> all(10000);
@@ -112,11 +112,11 @@ TEST(Images, UnpackedCopiesHaveOtherNames) {
   }
 }
 
-TEST(Images, RefuseASampleThatIsNotThere) {
+TEST(Images, RejectAMissingSample) {
   const TempFolder folder;
   const auto dataset = open_images({.images = folder.write("i", idx(kImages, {2, 1, 1}, "ab")),
                                     .labels = folder.write("l", idx(kLabels, {2}, std::string(2, '\0')))});
-  expect_input_error([&] { dataset->get({2}, 0); }, {"sample 2", "there are 2"});
+  expect_input_error([&] { dataset->get({2}, 0); }, {"sample 2", "there are only 2"});
   expect_input_error([&] { dataset->get({-1}, 0); }, {"sample -1"});
 }
 
@@ -162,7 +162,7 @@ TEST(Images, EveryBadFileIsOneClearLine) {
       {"x.gz",
        "version https://git-lfs.github.com/spec/v1\noid",
        good_labels,
-       {"x.gz: it is a pointer of Git LFS", "where IDX images are expected", "git lfs pull"}},
+       {"x.gz: it is a Git LFS pointer", "where IDX images are expected", "git lfs pull"}},
       {"x.gz", "<html>403</html>", good_labels, {"x.gz: it is an HTML page"}},
       {"plain", "PK\3\4....", good_labels, {"plain: it is a zip archive"}},
   };
@@ -173,8 +173,8 @@ TEST(Images, EveryBadFileIsOneClearLine) {
   }
 }
 
-/// Whatever the size, the header is read and the whole images are kept.
-TEST(Images, OfAShortGzipStreamWhatIsWholeMayStay) {
+/// At any size, the header is read and the whole images are kept.
+TEST(Images, WholeImagesOfAShortGzipStreamMayStay) {
   std::string noise(1000 * 4, '\0');
   for (size_t i = 0; i < noise.size(); ++i) noise[i] = static_cast<char>(i * i >> 5);
   const std::string whole = gzip(idx(kImages, {1000, 2, 2}, noise));

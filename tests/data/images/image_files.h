@@ -1,4 +1,4 @@
-// Image files made on the spot.
+// Image files made in memory.
 #pragma once
 
 #include <cstdio>
@@ -13,7 +13,7 @@
 
 namespace weft::test {
 
-/// Pixels side by side, [height, width, channels].
+/// Adjacent pixels, [height, width, channels].
 using Pixels = std::vector<uint8_t>;
 
 /// A smooth picture that differs in each corner and channel.
@@ -27,15 +27,15 @@ inline Pixels gradient(int64_t height, int64_t width, int64_t channels) {
   return pixels;
 }
 
-/// How a JPEG file is written.
+/// Options for writing a JPEG file.
 struct JpegKind {
-  bool ycck = false;         ///< of four channels: as brightness, colour and black; otherwise as inks
+  bool ycck = false;         ///< four channels as brightness, colour and black; otherwise as inks
   bool progressive = false;  ///< in several scans
-  int restart_rows = 0;      ///< rows of blocks between restart marks; 0: none
+  int restart_rows = 0;      ///< rows of blocks between restart marks; 0: no marks
   std::string exif = {};     ///< a TIFF file
 };
 
-/// Of one channel grey, of three colours, of four inks, inverted as Adobe has them.
+/// One channel is grey, three are colours, four are inks, inverted as Adobe stores them.
 inline std::string jpeg_of(const Pixels& pixels, int64_t height, int64_t width, int64_t channels, const JpegKind& kind = {}) {
   jpeg_compress_struct info{};
   jpeg_error_mgr errors{};

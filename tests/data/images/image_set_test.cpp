@@ -1,5 +1,5 @@
-// Images from files of every kind, and what is made of them: value by value without augmentation, and with it the same for
-// everybody who asks for a sample of an epoch.
+// Images from all kinds of files, and samples made from them: exact values without augmentation; with it, equal for all readers
+// of a sample of an epoch.
 #include "weft/data/images/image_set.h"
 
 #include <ATen/ops/equal.h>
@@ -28,7 +28,7 @@ using test::expect_input_error;
 using test::gradient;
 using test::TempFolder;
 
-/// Pictures of the test's own, in memory.
+/// Pictures of the test, in memory.
 class Pictures final : public ImageSource {
  public:
   Pictures(int64_t count, int64_t height, int64_t width, int64_t channels)
@@ -36,7 +36,7 @@ class Pictures final : public ImageSource {
   int64_t size() const override { return count_; }
   int64_t label(int64_t index) const override { return index % 3; }
   std::string name(int64_t index) const override { return "picture " + std::to_string(index); }
-  DecodedCrop decode(int64_t /*index*/, ChooseCrop choose) const override { return cropped(picture_, choose); }
+  DecodedCrop decode(int64_t /*index*/, ChooseCrop choose) const override { return crop_picture(picture_, choose); }
 
  private:
   int64_t count_;
@@ -68,7 +68,7 @@ TEST(ImageSet, OneChannelFillsThree) {
   EXPECT_TRUE(at::equal(image[0], image[1]) && at::equal(image[0], image[2]));
 }
 
-TEST(ImageSet, AugmentationIsOfSeedEpochAndSampleAlone) {
+TEST(ImageSet, AugmentationDependsOnSeedEpochAndSampleAlone) {
   const auto source = std::make_shared<Pictures>(40, 20, 24, 3);
   const auto open = [&](uint64_t seed) {
     return open_image_set(
@@ -76,13 +76,13 @@ TEST(ImageSet, AugmentationIsOfSeedEpochAndSampleAlone) {
         {.height = 16, .width = 16, .augmentation = {.crop_padding = 3, .flip = true, .least_area = 0.3}, .seed = seed});
   };
   const at::Tensor whole = open(1)->get({0, 1, 2, 3, 4, 5, 6, 7}, 2).inputs[0];
-  EXPECT_TRUE(at::equal(open(1)->get({5}, 2).inputs[0][0], whole[5])) << "by itself, from another set";
+  EXPECT_TRUE(at::equal(open(1)->get({5}, 2).inputs[0][0], whole[5])) << "read alone, from another set";
   EXPECT_FALSE(at::equal(open(1)->get({5}, 3).inputs[0][0], whole[5])) << "another epoch";
   EXPECT_FALSE(at::equal(open(2)->get({5}, 2).inputs[0][0], whole[5])) << "another seed";
   EXPECT_FALSE(at::equal(whole[4], whole[5])) << "another sample";
 }
 
-/// The picture has another value in each pixel, so a sample tells where it came from.
+/// The picture has a different value in each pixel, so a sample shows where it came from.
 TEST(ImageSet, MovesByEveryOffsetAndFlipsHalf) {
   constexpr int64_t kSamples = 400;
   class Point final : public ImageSource {
@@ -93,7 +93,7 @@ TEST(ImageSet, MovesByEveryOffsetAndFlipsHalf) {
     DecodedCrop decode(int64_t /*index*/, ChooseCrop choose) const override {
       Picture picture{8, 8, 1, test::Pixels(64, 0)};
       picture.pixels[3 * 8 + 2] = 255;  // row 3, pixel 2
-      return cropped(picture, choose);
+      return crop_picture(picture, choose);
     }
   };
   const auto set = open_image_set(std::make_shared<Point>(), {.channels = 1,
@@ -111,7 +111,7 @@ TEST(ImageSet, MovesByEveryOffsetAndFlipsHalf) {
   }
   std::set<std::pair<int64_t, int64_t>> expected;
   for (int64_t y = 1; y <= 5; ++y) {
-    for (int64_t x = 0; x <= 7; ++x) expected.insert({y, x});  // 2 - 2 ... 2 + 2, and those mirrored
+    for (int64_t x = 0; x <= 7; ++x) expected.insert({y, x});  // 2 - 2 ... 2 + 2, also mirrored
   }
   EXPECT_EQ(places, expected);
   EXPECT_NEAR(static_cast<double>(flipped), 0.3 * kSamples, 0.1 * kSamples) << "pixels 5 to 7 of 3 to 7";
@@ -140,7 +140,7 @@ TEST(ImageSet, ReadsFoldersOfClassesInJpegAndPng) {
   }
 }
 
-TEST(ImageSet, WhatIsNoImageOfAClassIsToldAndNotRead) {
+TEST(ImageSet, OtherFilesAreListedAndNotRead) {
   const TempFolder folder;
   for (const char* part : {"ant/.ipynb_checkpoints", "ant/deep", "__MACOSX/ant", ".cache"}) {
     std::filesystem::create_directories(folder.path() / part);
@@ -154,25 +154,25 @@ TEST(ImageSet, WhatIsNoImageOfAClassIsToldAndNotRead) {
   ASSERT_EQ(source->size(), 2);
   EXPECT_EQ(source->name(0) + source->name(1), folder.file("ant/a.JpG") + folder.file("ant/b.jfif"));
   EXPECT_EQ(image_classes(folder.path().string()), std::vector<std::string>{"ant"});
-  DataNotes told = open_image_set(source, {})->passed_over(), expected;
+  DataNotes notes = open_image_set(source, {})->passed_over(), expected;
   for (const char* name : {"ant/._a.jpg", "ant/.ipynb_checkpoints", "__MACOSX", ".cache"}) {
     expected.push_back(folder.file(name) + " (hidden)");
   }
-  expected.push_back(folder.file("stray.jpg") + " (in no folder of a class)");
+  expected.push_back(folder.file("stray.jpg") + " (not in a class folder)");
   for (const char* name : {"ant/deep/c.webp", "ant/d.BMP"}) {
     expected.push_back(folder.file(name) + " (no .jpg, .jpeg, .jfif, .png)");
   }
-  std::sort(told.begin(), told.end());
+  std::sort(notes.begin(), notes.end());
   std::sort(expected.begin(), expected.end());
-  EXPECT_EQ(told, expected);
+  EXPECT_EQ(notes, expected);
   std::filesystem::create_directories(folder.path() / "bee");
   folder.write("bee/a.webp", "RIFF");
   expect_input_error([&] { open_image_folder(folder.path().string(), {}); },
-                     {"bee: no image (.jpg, .jpeg, .jfif, .png) of this class, but ", "bee/a.webp, which is not read"});
+                     {"bee: no image (.jpg, .jpeg, .jfif, .png) in this class, only ", "bee/a.webp, which weft does not read"});
 }
 
-/// A part of a JPEG, decoded by itself and at a smaller size, is that part of the whole.
-TEST(ImageSet, APartOfAJpegIsThatPartOfTheWhole) {
+/// A part of a JPEG, decoded alone and at a smaller size, equals that part of the whole.
+TEST(ImageSet, APartOfAJpegEqualsThatPartOfTheWhole) {
   const int64_t height = 200, width = 160;
   const std::string bytes = test::jpeg_of(gradient(height, width, 3), height, width, 3);
   const std::vector<uint8_t> file(bytes.begin(), bytes.end());
@@ -181,7 +181,7 @@ TEST(ImageSet, APartOfAJpegIsThatPartOfTheWhole) {
                               .picture;
   struct Row {
     Crop crop;
-    int64_t most_rows;  ///< that are decoded
+    int64_t most_rows;  ///< rows decoded
   };
   for (const auto& [crop, most_rows] : std::vector<Row>{{{10, 21, 100, 90, 100, 90}, 106},
                                                         {{0, 0, 200, 160, 50, 40}, 50},
@@ -193,14 +193,14 @@ TEST(ImageSet, APartOfAJpegIsThatPartOfTheWhole) {
     EXPECT_LE(part.picture.height, most_rows);
     const size_t numel = static_cast<size_t>(3 * crop.out_height * crop.out_width);
     std::vector<float> of_part(numel), of_whole(numel);
-    resample(part, false, of_part.data());
-    resample(cropped(picture, choose), false, of_whole.data());
+    resample_crop(part, false, of_part.data());
+    resample_crop(crop_picture(picture, choose), false, of_whole.data());
     for (size_t i = 0; i < numel; ++i) EXPECT_NEAR(of_part[i], of_whole[i], 4.0) << "of 255, at " << i;
   }
 }
 
-/// Cut to 97 %, of which many parts never reach what is missing; and not read again once it was found to be whole.
-TEST(ImageSet, AFileIsDamagedWhateverPartIsTakenOfIt) {
+/// Truncated to 97 %: many parts never reach the gap. A file found to be whole is not read again.
+TEST(ImageSet, DamageIsIndependentOfThePartRead) {
   const TempFolder folder;
   std::filesystem::create_directories(folder.path() / "ant");
   const std::string jpeg = test::jpeg_of(gradient(96, 96, 3), 96, 96, 3);
@@ -219,9 +219,9 @@ TEST(ImageSet, AFileIsDamagedWhateverPartIsTakenOfIt) {
   }
 }
 
-/// A random part is cut out and then made smaller, as torchvision's RandomResizedCrop does it; the middle of an image is made
-/// smaller first, and the pixels beside it count at its edges.
-TEST(ImageSet, APartByItselfSeesNothingBesideIt) {
+/// A random part is cut out and then resized, as in torchvision's RandomResizedCrop; the middle of an image is resized first,
+/// and pixels next to it count at its edges.
+TEST(ImageSet, ACroppedPartIgnoresNeighbouringPixels) {
   const test::Pixels pixels = gradient(20, 16, 3);
   Picture inside{8, 6, 3, {}}, outside{20, 16, 3, test::Pixels(pixels.size(), 255)};
   const Crop place{5, 4, 8, 6, 4, 3};
@@ -234,8 +234,8 @@ TEST(ImageSet, APartByItselfSeesNothingBesideIt) {
     Crop crop = place;
     crop.alone = alone;
     std::vector<float> of_part(36), by_itself(36);
-    resample(cropped(outside, [&](int64_t, int64_t) { return crop; }), false, of_part.data());
-    resample(cropped(inside, [](int64_t h, int64_t w) { return Crop{0, 0, h, w, 4, 3}; }), false, by_itself.data());
+    resample_crop(crop_picture(outside, [&](int64_t, int64_t) { return crop; }), false, of_part.data());
+    resample_crop(crop_picture(inside, [](int64_t h, int64_t w) { return Crop{0, 0, h, w, 4, 3}; }), false, by_itself.data());
     float most = 0.0F;
     for (size_t i = 0; i < of_part.size(); ++i) most = std::max(most, std::abs(of_part[i] - by_itself[i]));
     EXPECT_EQ(most < 1e-3F, alone) << most;
@@ -246,7 +246,7 @@ TEST(ImageSet, APartByItselfSeesNothingBesideIt) {
     int64_t label(int64_t /*index*/) const override { return 0; }
     std::string name(int64_t /*index*/) const override { return "black"; }
     DecodedCrop decode(int64_t /*index*/, ChooseCrop choose) const override {
-      const DecodedCrop crop = cropped(Picture{40, 40, 1, test::Pixels(1600, 0)}, choose);
+      const DecodedCrop crop = crop_picture(Picture{40, 40, 1, test::Pixels(1600, 0)}, choose);
       EXPECT_TRUE(crop.alone);
       return crop;
     }
@@ -267,16 +267,16 @@ TEST(ImageSet, BadFilesAreNamed) {
                                          {"cut.png", png.substr(0, png.size() / 2), {"cut.png", "not a whole PNG image"}},
                                          {"empty.jpg", "", {"empty.jpg", "an empty file"}},
                                          {"text.png", "hello", {"text.png", "neither a JPEG nor a PNG image"}},
-                                         {"web.jpg", "RIFF....WEBPVP8 ", {"web.jpg", "but WebP, which is not read"}},
+                                         {"web.jpg", "RIFF....WEBPVP8 ", {"web.jpg", "but WebP, which weft does not read"}},
                                          {"pointer.jpg", "version https://git-lfs.github.com/spec/v1", {"Git LFS"}}}) {
     const TempFolder own;
     std::filesystem::create_directories(own.path() / "ant");
     own.write("ant/" + row.name, row.bytes);
     const auto set = open_image_set(open_image_folder(own.path().string(), {}), {});
     expect_input_error([&] { set->get({0}, 0); }, row.says);
-    expect_input_error([&] { set->get({0}, 0); }, {"mend or remove it, or set data.skip_bad = true"});
+    expect_input_error([&] { set->get({0}, 0); }, {"fix or remove it, or set data.skip_bad = true"});
     const auto even_so = open_image_set(open_image_folder(own.path().string(), {}), {.bad = BadSample::replace});
-    expect_input_error([&] { even_so->get({0}, 0); }, {row.name, "100 images one after another are bad"});
+    expect_input_error([&] { even_so->get({0}, 0); }, {row.name, "100 bad images in a row"});
   }
   std::filesystem::create_directories(folder.path() / "bee");
   folder.write("bee/a.png", png);
@@ -286,7 +286,7 @@ TEST(ImageSet, BadFilesAreNamed) {
   expect_input_error([&] { open_image_folder(folder.file("bee"), {}); }, {"bee", "no folders in it"});
 }
 
-TEST(ImageSet, WhatIsNamedLikeAnImageAndIsNoneIsAnError) {
+TEST(ImageSet, OtherFilesNamedLikeImagesAreErrors) {
   struct Row {
     std::string name;
     std::function<void(const std::string& path)> make;
@@ -298,8 +298,8 @@ TEST(ImageSet, WhatIsNamedLikeAnImageAndIsNoneIsAnError) {
   for (const Row& row : std::vector<Row>{
            {"gone.jpg", link("/nonexistent"), "No such file"},
            {"self.png", link("self.png"), "Too many levels"},
-           {"pipe.jpg", [](const std::string& path) { mkfifo(path.c_str(), 0600); }, "no file of one"},
-           {"folder.png", [](const std::string& path) { std::filesystem::create_directory(path); }, "no file of one"},
+           {"pipe.jpg", [](const std::string& path) { mkfifo(path.c_str(), 0600); }, "not a regular file"},
+           {"folder.png", [](const std::string& path) { std::filesystem::create_directory(path); }, "not a regular file"},
            {"loop", link("."), "folders deep; a link in it leads back to it"},
            {"self", link("self"), ""}}) {
     const TempFolder folder;
@@ -343,7 +343,7 @@ TEST(Cifar, ReadsBothForms) {
   EXPECT_EQ(hundred->label(0) * 1000 + hundred->label(1), 99003) << "the fine label";
 }
 
-TEST(Cifar, RefusesWhatIsDamaged) {
+TEST(Cifar, RejectsDamage) {
   const TempFolder folder;
   const auto open = [&] { open_cifar(folder.path().string(), CifarKind::cifar10, false); };
   expect_input_error(open, {"test_batch.bin", "No such file"});
@@ -356,24 +356,24 @@ TEST(Cifar, RefusesWhatIsDamaged) {
   folder.write("test_batch.bin",
                "\x80\2}q\1(U\x0b"
                "batch_label");
-  expect_input_error(open, {"test_batch.bin: it is a pickle of Python", "get the binary form, cifar-10-binary.tar.gz"});
+  expect_input_error(open, {"test_batch.bin: it is a Python pickle", "get the binary form, cifar-10-binary.tar.gz"});
 }
 
 TEST(Cifar, OtherFormsAreNamed) {
   const std::vector<std::tuple<CifarKind, std::string, std::string>> rows = {
       {CifarKind::cifar10, "data_batch_1",
-       "CIFAR in Python form, pickles, which is not read; get the binary form, cifar-10-binary"},
+       "CIFAR in Python form (pickles), which weft cannot read; get the binary form, cifar-10-binary"},
       {CifarKind::cifar10, "cifar-10-batches-py/data_batch_1", "CIFAR in Python form"},
       {CifarKind::cifar100, "train", "get the binary form, cifar-100-binary.tar.gz, from https://www.cs.toronto.edu"},
       {CifarKind::cifar100, "cifar-100-python/train", "CIFAR in Python form"},
-      {CifarKind::cifar10, "cifar-10-binary.tar.gz", "it is still packed; unpack it there: tar -xzf cifar-10-binary.tar.gz"}};
+      {CifarKind::cifar10, "cifar-10-binary.tar.gz", "still packed; unpack it there: tar -xzf cifar-10-binary.tar.gz"}};
   for (const auto& [kind, file, says] : rows) {
     const TempFolder folder;
     std::filesystem::create_directories((folder.path() / file).parent_path());
     folder.write(file, "\x80\2}q");
     expect_input_error([&, k = kind] { open_cifar(folder.path().string(), k, true); }, {folder.path().string(), says});
   }
-  const TempFolder folder;  // of classes, perhaps
+  const TempFolder folder;  // could be a folder of classes
   std::filesystem::create_directory(folder.path() / "train");
   expect_input_error([&] { open_cifar(folder.path().string(), CifarKind::cifar100, true); }, {"train.bin': No such file"});
 }
@@ -394,7 +394,7 @@ TEST(ImageSet, RefusesOptionsOutOfRange) {
   }
   expect_input_error([&] { open_image_set(source, {.channels = 1})->get({0}, 0); },
                      {"picture 0", "3 channels, samples have 1"});
-  expect_input_error([&] { open_image_set(source, {})->get({1}, 0); }, {"sample 1", "there are 1"});
+  expect_input_error([&] { open_image_set(source, {})->get({1}, 0); }, {"sample 1", "there are only 1"});
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-// JPEG files of every kind: inks, what is damaged whichever part is asked for, and which way up they are.
+// JPEG files of every kind: inks, damage independent of the part requested, and orientation.
 #include "weft/data/images/jpeg.h"
 
 #include <fmt/format.h>
@@ -26,8 +26,8 @@ DecodedCrop decode(const std::string& file, const ImageDecoding& decoding, Choos
   return decode_image({file.begin(), file.end()}, decoding, choose, "it");
 }
 
-/// Values that Pillow 12 has for files with one colour of ink.
-TEST(Jpeg, InksBecomeColoursAsPillowHasIt) {
+/// Pillow 12's values for files with one colour of ink.
+TEST(Jpeg, InksBecomeColoursAsInPillow) {
   struct Row {
     Pixels inks;  ///< as stored: inverted
     std::vector<int> colours;
@@ -56,7 +56,7 @@ Pixels rough(int64_t height, int64_t width) {
   return pixels;
 }
 
-TEST(Jpeg, WhetherItIsDamagedIsAMatterOfItsBytesWhateverPartIsTaken) {
+TEST(Jpeg, DamageIsIndependentOfThePartRead) {
   for (const JpegKind& kind : {JpegKind{}, JpegKind{.progressive = true}, JpegKind{.restart_rows = 1}}) {
     const std::string good = test::jpeg_of(rough(96, 80), 96, 80, 3, kind);
     std::vector<std::pair<std::string, std::string>> files = {{"good", good}, {"bytes behind it", good + "more"}};
@@ -92,14 +92,14 @@ TEST(Jpeg, WhetherItIsDamagedIsAMatterOfItsBytesWhateverPartIsTaken) {
   }
 }
 
-/// A TIFF file whose one entry is the orientation.
+/// A TIFF file whose only entry is the orientation.
 std::string exif_of(char orientation, bool big_endian) {
   const std::string little = {'I', 'I', '*', 0, 8, 0, 0, 0, 1, 0, 0x12, 1, 3, 0, 1, 0, 0, 0, orientation, 0, 0, 0, 0, 0, 0, 0};
   const std::string big = {'M', 'M', 0, '*', 0, 0, 0, 8, 0, 1, 1, 0x12, 0, 3, 0, 0, 0, 1, 0, orientation, 0, 0, 0, 0, 0, 0};
   return big_endian ? big : little;
 }
 
-/// Where the pixel that is stored at (y, x) of height x width stands upright, by the definition of the tag (EXIF 2.3, 4.6.4).
+/// Upright position of the pixel stored at (y, x) of height x width, by the tag's definition (EXIF 2.3, 4.6.4).
 std::pair<int64_t, int64_t> upright_place(int orientation, int64_t y, int64_t x, int64_t height, int64_t width) {
   const bool bottom = orientation == 3 || orientation == 4 || orientation == 6 || orientation == 7;
   const bool right = orientation == 2 || orientation == 3 || orientation == 7 || orientation == 8;
@@ -112,7 +112,7 @@ TEST(Jpeg, StandsUprightOnlyIfAskedTo) {
   const Pixels pixels = gradient(height, width, 3);
   const Picture stored = decode(test::jpeg_of(pixels, height, width, 3), {}).picture;
   for (const bool big_endian : {false, true}) {
-    for (int orientation = 0; orientation <= 9; ++orientation) {  // 0 and 9 make no sense
+    for (int orientation = 0; orientation <= 9; ++orientation) {  // 0 and 9 are invalid
       SCOPED_TRACE(orientation);
       const std::string file =
           test::jpeg_of(pixels, height, width, 3, {.exif = exif_of(static_cast<char>(orientation), big_endian)});
@@ -141,7 +141,7 @@ TEST(Jpeg, StandsUprightOnlyIfAskedTo) {
   }
 }
 
-TEST(Jpeg, TheOrientationMayBeOfAnyWidth) {
+TEST(Jpeg, TheOrientationMayHaveAnyIntegerType) {
   const std::string little = exif_of(6, false), big = exif_of(6, true);
   for (const char type : {1, 3, 4, 7}) {
     std::string one = little, other = big;
@@ -155,7 +155,7 @@ TEST(Jpeg, TheOrientationMayBeOfAnyWidth) {
   }
 }
 
-TEST(Jpeg, ExifThatIsDamagedTellsNothing) {
+TEST(Jpeg, DamagedExifIsIgnored) {
   const std::string exif = exif_of(6, false);
   for (size_t bytes = 0; bytes < exif.size(); ++bytes) {
     const std::string file = test::jpeg_of(gradient(8, 6, 3), 8, 6, 3, {.exif = exif.substr(0, bytes)});

@@ -1,4 +1,4 @@
-// Mixup: what is drawn, what comes of it, and that nothing but (seed, epoch, sample) is in it.
+// Mixup: draws and results, which depend on nothing but (seed, epoch, sample).
 #include "weft/data/images/mixup.h"
 
 #include <ATen/ops/allclose.h>
@@ -17,7 +17,7 @@ namespace {
 
 constexpr int64_t kSize = 23, kClasses = 5;
 
-/// Image i is i everywhere, and 100 more in each epoch; its label is i % 5.
+/// Image i is i everywhere, plus 100 per epoch; its label is i % 5.
 class Numbered : public Dataset {
  public:
   int64_t size() const override { return kSize; }
@@ -36,7 +36,7 @@ class Numbered : public Dataset {
 
 MixupOptions options(double alpha) { return {.alpha = alpha, .classes = kClasses, .seed = 3}; }
 
-TEST(Mixup, IsTheWeightedMeanOfTwoSamplesAndOfTheirLabels) {
+TEST(Mixup, IsTheWeightedMeanOfTwoSamplesAndTheirLabels) {
   const auto mixed = mix_up(std::make_shared<Numbered>(), options(1.0));
   const Batch batch = mixed->get({4, 7, 22}, 2);
   ASSERT_EQ(batch.target.sizes(), (at::IntArrayRef{3, kClasses}));
@@ -53,7 +53,7 @@ TEST(Mixup, IsTheWeightedMeanOfTwoSamplesAndOfTheirLabels) {
   }
 }
 
-TEST(Mixup, WeightsAreOfTheBetaDistribution) {
+TEST(Mixup, WeightsFollowTheBetaDistribution) {
   for (const double alpha : {0.001, 0.2, 1.0, 4.0}) {
     constexpr int kDraws = 20000;
     double sum = 0, squares = 0;
@@ -71,7 +71,7 @@ TEST(Mixup, WeightsAreOfTheBetaDistribution) {
   }
 }
 
-TEST(Mixup, NeitherWorkersRanksNorMicroBatchesChangeIt) {
+TEST(Mixup, IsIndependentOfWorkersRanksAndMicroBatches) {
   const auto mixed = mix_up(std::make_shared<Numbered>(), options(0.4));
   const auto run = [&](int ranks, int64_t micro, int workers) {
     at::Tensor images, targets;
@@ -102,7 +102,7 @@ TEST(Mixup, NeitherWorkersRanksNorMicroBatchesChangeIt) {
   }
 }
 
-/// Has labels that are no classes.
+/// Has invalid labels.
 class Mislabelled : public Numbered {
   Batch get(const std::vector<int64_t>& indices, int64_t epoch) const override {
     Batch batch = Numbered::get(indices, epoch);
@@ -111,13 +111,13 @@ class Mislabelled : public Numbered {
   }
 };
 
-TEST(Mixup, RefusesWhatItCannotMix) {
+TEST(Mixup, RejectsIncompatibleSamples) {
   for (const double alpha : {0.0, -1.0, 1e-320, 4.5, std::nan("")}) {
     EXPECT_NE(test::refusal([&] { mix_up(std::make_shared<Numbered>(), options(alpha)); }).find("must be at least 0.001"),
               std::string::npos);
   }
   const auto mixed = mix_up(std::make_shared<Mislabelled>(), options(1.0));
-  EXPECT_EQ(test::refusal([&] { mixed->get({0}, 0); }), "mixup: label 5 is no class of 5");
+  EXPECT_EQ(test::refusal([&] { mixed->get({0}, 0); }), "mixup: label 5 is not one of 5 classes");
 }
 
 }  // namespace

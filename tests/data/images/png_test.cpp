@@ -22,7 +22,7 @@ struct Kind {
   bool tells_gamma = false, interlaced = false, has_opacity = false;
 };
 
-/// Of 1 or 3 channels; with opacity the first pixel is transparent.
+/// File of 1 or 3 channels; with opacity, the first pixel is transparent.
 std::vector<uint8_t> file_of(const test::Pixels& pixels, int64_t channels, const Kind& kind) {
   std::vector<uint8_t> file;
   png_structp png = png_create_write_struct(PNG_LIBPNG_VER_STRING, nullptr, nullptr, nullptr);
@@ -74,7 +74,7 @@ TEST(Png, EveryKindOfFileGivesTheSamePixels) {
   }
 }
 
-TEST(Png, GreyOfColoursIsThatOfJpegAndGreyIsSpreadOverColours) {
+TEST(Png, ConvertsGreyAsJpegDoes) {
   test::Pixels orange;
   for (int64_t i = 0; i < 16 * 16; ++i) orange.insert(orange.end(), {200, 60, 20});
   const std::string png = test::png_of(orange, 16, 16, 3), jpeg = test::jpeg_of(orange, 16, 16, 3);
@@ -88,7 +88,7 @@ TEST(Png, GreyOfColoursIsThatOfJpegAndGreyIsSpreadOverColours) {
   for (size_t i = 0; i < spread.pixels.size(); ++i) EXPECT_EQ(spread.pixels[i], test::gradient(kHeight, kWidth, 1)[i / 3]);
 }
 
-TEST(Png, EveryCutIsTold) {
+TEST(Png, EveryTruncationIsReported) {
   const std::vector<uint8_t> file = file_of(test::gradient(kHeight, kWidth, 3), 3, {"interlaced", 8, false, true});
   size_t whole = 0;
   for (size_t bytes = 9; bytes < file.size(); ++bytes) {
@@ -99,7 +99,7 @@ TEST(Png, EveryCutIsTold) {
       EXPECT_NE(std::string(error.what()).find("it: not a whole PNG image: "), std::string::npos) << error.what();
     }
   }
-  EXPECT_LE(whole, 16) << "but for what follows the pixels: a check sum and the end's mark";
+  EXPECT_LE(whole, 16) << "only the checksum and end mark after the pixels";
 }
 
 }  // namespace

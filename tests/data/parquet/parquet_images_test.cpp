@@ -1,4 +1,4 @@
-// Images in Parquet files: pixels and labels, what is read when, the order, and what is said of files that hold none.
+// Images in Parquet files: pixels and labels, lazy reads, order, and errors of files without images.
 #include "weft/data/images/parquet_images.h"
 
 #include <ATen/ops/equal.h>
@@ -27,7 +27,7 @@ std::string picture(int64_t colour) { return test::png_of(test::Pixels(8 * 8 * 3
 
 class ParquetImageFiles : public ::testing::Test {
  protected:
-  /// A file of images of one colour, first, first + 1, ..., whose labels are colour % 10, four a row group.
+  /// File of images of one colour, first, first + 1, ..., whose labels are colour % 10, four per row group.
   std::string write(const std::string& name, int64_t first, int64_t count, const std::string& type = "binary",
                     const std::string& label_type = "int64") const {
     Column images{"image", type, {}}, labels{"label", label_type, {}};
@@ -69,7 +69,7 @@ TEST_F(ParquetImageFiles, HaveBytesOrStructsAndLabelsOfAnyWidth) {
   }
 }
 
-TEST_F(ParquetImageFiles, AreOpenedByMetadataAndLabelsAlone) {
+TEST_F(ParquetImageFiles, OpeningReadsOnlyMetadataAndLabels) {
   const auto shards = std::make_shared<test::CountedShards>(std::vector<std::string>{write("a.parquet", 0, 40)});
   const auto source = open_parquet_images(shards, {});
   const auto at_opening = shards->take_reads();
@@ -82,7 +82,7 @@ TEST_F(ParquetImageFiles, AreOpenedByMetadataAndLabelsAlone) {
   EXPECT_EQ(at_opening.count(after.begin()->first), 0u);
 }
 
-TEST_F(ParquetImageFiles, AreMixedWithinWindowsAndEachComesOnceAnEpoch) {
+TEST_F(ParquetImageFiles, AreMixedWithinWindowsAndEachComesOncePerEpoch) {
   const std::shared_ptr<const ImageSource> source =
       open({write("a.parquet", 0, 100), write("b.parquet", 100, 101)}, {.cache_bytes = 1 << 20});
   const auto images = samples_of(source);
@@ -100,7 +100,7 @@ TEST_F(ParquetImageFiles, AreMixedWithinWindowsAndEachComesOnceAnEpoch) {
       const int64_t image = epochs.back()[static_cast<size_t>(i)];
       EXPECT_EQ(batch.target[i].item<int64_t>(), image % 10);
       EXPECT_TRUE(batch.inputs[0][i].equal(images->get({image}, epoch).inputs[0][0]))
-          << "changed as itself, wherever it stands";
+          << "augmented by its own key, wherever it comes";
     }
     EXPECT_EQ(std::set<int64_t>(epochs.back().begin(), epochs.back().end()).size(), 201u);
     std::set<int64_t> groups;
@@ -110,7 +110,7 @@ TEST_F(ParquetImageFiles, AreMixedWithinWindowsAndEachComesOnceAnEpoch) {
   EXPECT_NE(epochs[0], epochs[1]);
 }
 
-TEST_F(ParquetImageFiles, AreMixedUpWithNeighbours) {
+TEST_F(ParquetImageFiles, MixupPartnersAreNeighbours) {
   const auto shards = std::make_shared<test::CountedShards>(std::vector<std::string>{write("a.parquet", 0, 200)});
   const std::shared_ptr<const ImageSource> probe = open_parquet_images(shards, {});
   const int64_t window = 5 * probe->grouped()->groups().front().bytes + 8;
@@ -125,7 +125,7 @@ TEST_F(ParquetImageFiles, AreMixedUpWithNeighbours) {
   EXPECT_LE(reads, 50 + 6) << "a partner is in memory already";
 }
 
-TEST_F(ParquetImageFiles, RowsThatAreBadAreNamedOrPassedOver) {
+TEST_F(ParquetImageFiles, BadRowsAreNamedOrSkipped) {
   const Column images{"image", "binary", {picture(1), std::monostate(), std::string("no image"), picture(4)}};
   const auto write_labels = [&](const std::vector<Cell>& cells) {
     return folder_.write("a.parquet", test::parquet_of({images, {"label", "int32", cells}}, {.rows_per_group = 2}));
@@ -145,15 +145,15 @@ TEST_F(ParquetImageFiles, RowsThatAreBadAreNamedOrPassedOver) {
   }
   const std::string file = write_labels({int64_t{1}, int64_t{1}, int64_t{1}, int64_t{1}});
   expect_input_error([&] { samples_of(open({file}))->get({1}, 0); },
-                     {file + ", row group 0, row 1: its 'image' is null; mend or remove it, or set data.skip_bad = true"});
+                     {file + ", row group 0, row 1: its 'image' is null; fix or remove it, or set data.skip_bad = true"});
   expect_input_error([&] { samples_of(open({file}))->get({2}, 0); }, {file + ", row group 1, row 0: "});
   const Batch batch = samples_of(open({file}), BadSample::replace)->get({0, 1, 2, 3}, 0);
-  EXPECT_TRUE(std::set<int64_t>({1, 4}).count(colour_of(batch.inputs[0][1])) > 0) << "another in its place";
+  EXPECT_TRUE(std::set<int64_t>({1, 4}).count(colour_of(batch.inputs[0][1])) > 0) << "replaced by another";
   EXPECT_EQ(std::set<std::string>(batch.skipped.begin(), batch.skipped.end()),
             (std::set<std::string>{file + ", row group 0, row 1", file + ", row group 1, row 0"}));
 }
 
-TEST_F(ParquetImageFiles, ARowGroupThatIsDamagedHasBadImages) {
+TEST_F(ParquetImageFiles, ADamagedRowGroupHasBadImages) {
   const std::string file = write("a.parquet", 0, 12);
   std::string bytes = test::read_file(file);
   const size_t place = bytes.find(picture(5).substr(33, 30));  // its pixels, in row group 1
@@ -174,11 +174,11 @@ TEST_F(ParquetImageFiles, ColumnsThatAreNotThereOrOfAnotherTypeAreNamed) {
                                                                         {"label", "string", {std::string("ant")}},
                                                                         {"number", "int64", {int64_t{1}}}}));
   expect_input_error([&] { open({file}, {.column = "img"}); },
-                     {file + ": it has no column 'img', but image, label, number; set data.column"});
-  expect_input_error([&] { open({file}); }, {file + ": 'label' is string, and an integer is needed; check data.label_column"});
+                     {file + ": no column 'img', only image, label, number; set data.column"});
+  expect_input_error([&] { open({file}); }, {file + ": 'label' is string, but an integer is needed; check data.label_column"});
   expect_input_error(
       [&] { open({file}, {.column = "number"}); },
-      {file + ": 'number' is int64, and the bytes of images, or a struct with 'bytes', are needed; check data.column"});
+      {file + ": 'number' is int64, but the bytes of images, or a struct with 'bytes', are needed; check data.column"});
   EXPECT_EQ(open({file}, {.label_column = "number"})->size(), 1);
 }
 

@@ -1,5 +1,4 @@
-// Documents in Parquet files: what the stream is, of every type that a column may have, and what is said of files that hold
-// none.
+// Documents in Parquet files: the stream, for every type that a column may have, and the errors of files without documents.
 #include "weft/data/tokens/parquet_tokens.h"
 
 #include <fmt/format.h>
@@ -76,8 +75,8 @@ TEST(ParquetTokens, AreIdsInListsOfOneLength) {
   EXPECT_EQ(all_of(open({file})), (Tokens{5, 6, 7, 8, 9, 1}));
 }
 
-/// Where files note how much text they have, opening them reads no text.
-TEST(ParquetTokens, OpenByMetadataWhereThatTells) {
+/// If files record how much text they have, opening them reads no text.
+TEST(ParquetTokens, OpeningReadsOnlyMetadataIfItSuffices) {
   const TempFolder folder;
   const std::string words(100'000, 'x');
   const Tokens ids(70'000, 7);
@@ -97,7 +96,7 @@ TEST(ParquetTokens, OpenByMetadataWhereThatTells) {
   EXPECT_EQ(reads(text({ids, Tokens{}}, "list<int32>"), true, BadData::refuse), 2u) << "one that is empty";
 }
 
-TEST(ParquetTokens, RowsThatHoldNoDocumentAreNamedOrPassedOver) {
+TEST(ParquetTokens, RowsWithoutADocumentAreNamedOrSkipped) {
   const TempFolder folder;
   struct Row {
     Column column;
@@ -107,7 +106,7 @@ TEST(ParquetTokens, RowsThatHoldNoDocumentAreNamedOrPassedOver) {
   const Row rows[] = {
       {text({"a", "b", std::monostate(), "c"}), "row group 1, row 0: 'text' is null", bytes_of("a\nb\nc\n")},
       {text({Tokens{1}, Tokens{2}, Tokens{3}, Tokens{4, test::kNullNumber}}, "list<int32>"),
-       "row group 1, row 1: 'text' is null, or holds a null",
+       "row group 1, row 1: 'text' is null or contains a null",
        {1, 2, 3}},
       {text({Tokens{1}, std::monostate(), Tokens{3}, Tokens{4}}, "large_list<int64>"),
        "row group 0, row 1: 'text' is null",
@@ -127,7 +126,7 @@ TEST(ParquetTokens, RowsThatHoldNoDocumentAreNamedOrPassedOver) {
   }
 }
 
-TEST(ParquetTokens, FilesThatAreNoneAreNamedOrPassedOver) {
+TEST(ParquetTokens, OtherFilesAreNamedOrSkipped) {
   const TempFolder folder;
   const std::string good = folder.write("good.parquet", test::parquet_of({text({"a"})}));
   std::string bytes = test::read_file(good);
@@ -135,7 +134,7 @@ TEST(ParquetTokens, FilesThatAreNoneAreNamedOrPassedOver) {
                     empty = folder.write("empty.parquet", ""),
                     other = folder.write("other.parquet", "this is a text that is no Parquet at all");
   const std::pair<std::string, std::string> rows[] = {
-      {cut, "(cut short, or no Parquet)"}, {empty, "(cut short, or no Parquet)"}, {other, "no Parquet: it is text"}};
+      {cut, "(truncated, or not Parquet)"}, {empty, "(truncated, or not Parquet)"}, {other, "not Parquet: it is text"}};
   for (const auto& [file, says] : rows) {
     expect_input_error([&] { open({good, file}); }, {file + ": ", says, "; get it again, or set data.skip_bad"});
     const auto groups = open({file, good}, {.bad = BadData::skip});
@@ -146,15 +145,15 @@ TEST(ParquetTokens, FilesThatAreNoneAreNamedOrPassedOver) {
   expect_input_error([&] { open({cut}, {.bad = BadData::skip}); }, {cut + ": no rows in it; check data.path"});
 }
 
-/// Pages have checksums, as pyarrow writes them when asked.
-TEST(ParquetTokens, ARowGroupThatIsDamagedIsNamedOrPassedOver) {
+/// Pages have checksums, as pyarrow writes them on request.
+TEST(ParquetTokens, ADamagedRowGroupIsNamedOrSkipped) {
   const TempFolder folder;
   std::vector<Cell> cells;
   for (int i = 0; i < 4; ++i) cells.push_back(std::string(2000, static_cast<char>('a' + i)) + fmt::format("{}", i * 7919));
   for (const bool noted : {false, true}) {
     SCOPED_TRACE(noted);
     std::string bytes = test::parquet_of({text(cells)}, {.rows_per_group = 1, .notes_sizes = noted});
-    const size_t place = bytes.find("7919");  // of row group 1, in which text is compressed but not its last word
+    const size_t place = bytes.find("7919");  // in row group 1, whose text is compressed except its last word
     ASSERT_NE(place, std::string::npos);
     bytes[place] = 'X';
     const std::string file = folder.write("a.parquet", bytes);
@@ -167,8 +166,8 @@ TEST(ParquetTokens, ARowGroupThatIsDamagedIsNamedOrPassedOver) {
   }
 }
 
-/// Whatever bytes are wrong, it is an error that names the file, or other text of the length that was noted.
-TEST(ParquetTokens, AnyDamageIsOneLineOrIsNotSeen) {
+/// Any wrong byte gives an error that names the file, or other text of the recorded length.
+TEST(ParquetTokens, AnyDamageIsOneLineOrUndetectable) {
   const TempFolder folder;
   std::vector<Cell> texts, lists;
   for (int64_t i = 0; i < 40; ++i) {
@@ -207,10 +206,10 @@ TEST(ParquetTokens, ColumnsThatAreNotThereOrOfAnotherTypeAreNamed) {
                                                                        {"words", "list<string>", {std::monostate()}},
                                                                        {"count", "int64", {int64_t{1}}}}));
   const std::pair<const char*, std::string> rows[] = {
-      {"body", "it has no column 'body', but text, ids, score, words, count; set data.column"},
-      {"words", "'words' is list<element: string>, and text or a list of integers is needed; check data.column"},
-      {"score", "'score' is float, and text or a list of integers is needed"},
-      {"count", "'count' is int64, and text or a list of integers is needed"},
+      {"body", "no column 'body', only text, ids, score, words, count; set data.column"},
+      {"words", "'words' is list<element: string>, but text or a list of integers is needed; check data.column"},
+      {"score", "'score' is float, but text or a list of integers is needed"},
+      {"count", "'count' is int64, but text or a list of integers is needed"},
   };
   for (const auto& [column, says] : rows) {
     for (const BadData bad : {BadData::refuse, BadData::skip}) {
@@ -218,14 +217,14 @@ TEST(ParquetTokens, ColumnsThatAreNotThereOrOfAnotherTypeAreNamed) {
     }
   }
   const std::string other = folder.write("b.parquet", test::parquet_of({text({Tokens{1}}, "list<int32>")}));
-  expect_input_error([&] { open({file, other}); }, {other + ": 'text' is a list there, and text in " + file});
-  expect_input_error([&] { open({other, file}); }, {file + ": 'text' is text there, and a list in " + other});
-  expect_input_error([&] { open({file}, {.vocabulary = 255}); }, {"model.vocabulary must be at least 256"});
+  expect_input_error([&] { open({file, other}); }, {other + ": 'text' is a list, but text in " + file});
+  expect_input_error([&] { open({other, file}); }, {file + ": 'text' is text, but a list in " + other});
+  expect_input_error([&] { open({file}, {.vocabulary = 255}); }, {"model.vocabulary of at least 256"});
   const std::string none = folder.write("none.parquet", test::parquet_of({text({})}));
   expect_input_error([&] { open({none}); }, {"none.parquet: no rows in it"});
 }
 
-TEST(ParquetTokens, WhatFailsWhileItIsReadIsNoDamage) {
+TEST(ParquetTokens, AFailedReadIsNotDamage) {
   const TempFolder folder;
   const auto shards = std::make_shared<test::CountedShards>(
       std::vector<std::string>{folder.write("a.parquet", test::parquet_of({text({"abc"})}, {.notes_sizes = false}))});
@@ -235,7 +234,7 @@ TEST(ParquetTokens, WhatFailsWhileItIsReadIsNoDamage) {
   expect_input_error([&] { open_parquet_tokens(shards, {.bad = BadData::skip}); }, {"a.parquet: the network is down"});
 }
 
-TEST(ParquetTokens, EachRowGroupIsReadOnceAnEpochWhileTheWindowFits) {
+TEST(ParquetTokens, EachRowGroupIsReadOncePerEpochWhileTheWindowFits) {
   const TempFolder folder;
   std::vector<Cell> cells;
   for (int i = 0; i < 1600; ++i) cells.push_back(fmt::format("{:0100}", i));
@@ -246,7 +245,7 @@ TEST(ParquetTokens, EachRowGroupIsReadOnceAnEpochWhileTheWindowFits) {
   const auto dataset =
       open_tokens({.path = "a.parquet", .context = 50, .shift = true, .mix_bytes = kWindow}, token_source(groups, 2 * kWindow));
   shards->take_reads();
-  for (const int64_t rank : {0, 1}) {  // of two: a part of each batch
+  for (const int64_t rank : {0, 1}) {  // of two ranks: a part of each batch
     int64_t reads = 0;
     for (int64_t epoch = 0; epoch < 2; ++epoch) {
       for (int64_t i = 4 * rank; i + 4 <= dataset->size(); i += 8) dataset->get({i, i + 1, i + 2, i + 3}, epoch);

@@ -1,4 +1,4 @@
-// Documents in JSON lines: what the stream is, wherever it is read, and what is said of rows that hold none.
+// Documents in JSON lines: the stream, read at any place, and the errors of rows without documents.
 #include "weft/data/tokens/json_lines.h"
 
 #include <ATen/ops/equal.h>
@@ -67,7 +67,7 @@ TEST(JsonLines, ListsOfIdsAreTokens) {
 }
 
 /// Rows that end where blocks do, and rows longer than a block.
-TEST(JsonLines, AnyPartIsThatPartOfTheWhole) {
+TEST(JsonLines, ReadsAnyPart) {
   const uint64_t seed = std::random_device()();
   SCOPED_TRACE("seed " + std::to_string(seed));
   std::mt19937_64 random(seed);
@@ -97,10 +97,10 @@ TEST(JsonLines, AnyPartIsThatPartOfTheWhole) {
     source->read(begin, count, part.data());
     EXPECT_TRUE(std::equal(part.begin(), part.end(), whole.begin() + begin)) << begin << " " << count;
   }
-  expect_input_error([&] { source->read(source->size(), 1, nullptr); }, {"asked for"});
+  expect_input_error([&] { source->read(source->size(), 1, nullptr); }, {"requested"});
 }
 
-TEST(JsonLines, WhatIsNoJsonIsLeftOutAsAWhole) {
+TEST(JsonLines, OtherFilesAreLeftOutAsAWhole) {
   const TempFolder folder;
   std::string packed = std::string("\x1f\x8b\x08\0", 4);
   for (int i = 0; i < 5000; ++i) packed += "\n!";
@@ -114,52 +114,52 @@ TEST(JsonLines, WhatIsNoJsonIsLeftOutAsAWhole) {
   expect_input_error([&] { open(other, {.bad = BadData::skip}); }, {"no documents in it", "left out: 1, the first " + other});
 }
 
-TEST(JsonLines, OfManyBadRowsTheFirstAreNamedAndAllCounted) {
+TEST(JsonLines, FirstBadRowsAreNamedAndAllCounted) {
   const TempFolder folder;
   std::string rows;
   for (int i = 1; i <= 5000; ++i) rows += "{\"text\": 1}\n";
   const std::string file = folder.write("a.jsonl", rows + "{\"text\": \"a\"}\n");
-  const DataNotes told = open(file, {.bad = BadData::skip})->left_out();
-  ASSERT_EQ(told.size(), 1001U);
-  EXPECT_EQ(count_of(told), 5000);
-  EXPECT_EQ(told.front().text, file + ", row 1: 'text' is 1, neither text nor a list of token ids");
-  EXPECT_EQ(told.back().text.find("4000 more, the last of them " + file + ", row 5000: 'text' is 1"), 0U) << told.back().text;
+  const DataNotes notes = open(file, {.bad = BadData::skip})->left_out();
+  ASSERT_EQ(notes.size(), 1001U);
+  EXPECT_EQ(count_of(notes), 5000);
+  EXPECT_EQ(notes.front().text, file + ", row 1: 'text' is 1, neither text nor a list of token ids");
+  EXPECT_EQ(notes.back().text.find("4000 more, the last: " + file + ", row 5000: 'text' is 1"), 0U) << notes.back().text;
 }
 
-TEST(JsonLines, RowsThatHoldNoDocumentAreNamedOrPassedOver) {
+TEST(JsonLines, RowsWithoutADocumentAreNamedOrSkipped) {
   const TempFolder folder;
   struct Row {
     std::string line, says;
   };
   const std::vector<Row> rows = {
-      {"{\"text\": \"cut", "it is cut short, within \"text\""},
-      {"{\"id\": tru", "it is cut short, within \"id\""},
-      {"{\"text\": \"a\"", "it is cut short, within \"text\""},
-      {"{\"text\": \"caf\xe9\"}", "byte 0xe9 at 13, within \"text\" is no UTF-8; convert the file (if it is Latin-1: iconv"},
-      {"{\"title\": \"caf\xe9\", \"text\": \"a\"}", "byte 0xe9 at 14, within \"title\" is no UTF-8"},
+      {"{\"text\": \"cut", "it is truncated, within \"text\""},
+      {"{\"id\": tru", "it is truncated, within \"id\""},
+      {"{\"text\": \"a\"", "it is truncated, within \"text\""},
+      {"{\"text\": \"caf\xe9\"}", "byte 0xe9 at 13, within \"text\" is not UTF-8; convert the file (if it is Latin-1: iconv"},
+      {"{\"title\": \"caf\xe9\", \"text\": \"a\"}", "byte 0xe9 at 14, within \"title\" is not UTF-8"},
       {std::string("{\0\"\0t\0e\0", 8), "it is text in UTF-16 or UTF-32; convert the file"},
       {std::string("\xff\xfe{\0\"\0t\0", 8), "it is text in UTF-16; convert it to UTF-8"},
-      {"{\"text\": \"\\ud83d\"}", "'text' has \\ud83d, half of a surrogate pair, for which there is no UTF-8"},
+      {"{\"text\": \"\\ud83d\"}", "'text' has \\ud83d, half of a surrogate pair, which UTF-8 cannot encode"},
       {"{\"text\": \"\\ud83e\\uddf6 \\\\ud83d \\uddf6\"}", "'text' has \\uddf6, half of a surrogate pair"},
       {"{\"text\": NaN}", "'text' is NaN, neither text nor a list of token ids"},
-      {"{\"text\": [1, 1e400]}", "'text' is a list of something else: 1e400 at index 1 is no token id"},
-      {"{\"text\": [1, 123456789012345678901234567890]}", "'text' is a list of something else: 1234567890"},
-      {"{\"text\": [[1]]}", "'text' is a list of something else: [1 at index 0 is no token id"},
-      {"{\"text\": \"a\", \"score\": nan}", "it is no JSON, within \"score\": 'n' at byte 23, where a value must stand"},
-      {"{\"text\": \"a\", \"score\": 01}", "it is no JSON, within \"score\""},
-      {"{\"text\": \"a\",}", "it is no JSON, within \"text\": '}' at byte 13, where a key in double quotes must stand"},
-      {"{'text': 'a'}", "it is no JSON: an apostrophe at byte 1, where a key in double quotes must stand"},
-      {"{\"text\": \"a\"} {\"text\": \"b\"}", "it is no JSON: '{' at byte 14, where the row must end, an object a line"},
-      {"{\"text\": \"a\tb\"}",
-       "it is no JSON, within \"text\": '\\t' at byte 11, where text must go on: control characters are"},
-      {"{\"text\": \"a\", \"more\": " + std::string(600, '[') + std::string(600, ']') + "}", "it is nested more than 512 deep"},
-      {"{\"text\": \"a\", \"more\": " + std::string(100'000, '['), "it is nested more than 512 deep"},
-      {"[1]", "it is an array and no object"},
-      {"3", "it is a number and no object"},
-      {"NaN", "it is NaN and no object"},
-      {"once upon a time there was a file of plain text", "it is no JSON: 'o' at byte 0"},
+      {"{\"text\": [1, 1e400]}", "'text' is not a list of token ids: 1e400 at index 1"},
+      {"{\"text\": [1, 123456789012345678901234567890]}", "'text' is not a list of token ids: 1234567890"},
+      {"{\"text\": [[1]]}", "'text' is not a list of token ids: [1 at index 0"},
+      {"{\"text\": \"a\", \"score\": nan}", "it is not JSON, within \"score\": 'n' at byte 23, where a value is expected"},
+      {"{\"text\": \"a\", \"score\": 01}", "it is not JSON, within \"score\""},
+      {"{\"text\": \"a\",}", "it is not JSON, within \"text\": '}' at byte 13, where a key in double quotes is expected"},
+      {"{'text': 'a'}", "it is not JSON: an apostrophe at byte 1, where a key in double quotes is expected"},
+      {"{\"text\": \"a\"} {\"text\": \"b\"}",
+       "it is not JSON: '{' at byte 14, where the row should end; write one object per line"},
+      {"{\"text\": \"a\tb\"}", "it is not JSON, within \"text\": '\\t' at byte 11, where text must continue; escape control"},
+      {"{\"text\": \"a\", \"more\": " + std::string(600, '[') + std::string(600, ']') + "}", "it nests deeper than 512 levels"},
+      {"{\"text\": \"a\", \"more\": " + std::string(100'000, '['), "it nests deeper than 512 levels"},
+      {"[1]", "it is an array, not an object"},
+      {"3", "it is a number, not an object"},
+      {"NaN", "it is NaN, not an object"},
+      {"once upon a time there was a file of plain text", "it is not JSON: 'o' at byte 0"},
       {"version https://git-lfs.github.com/spec/v1",
-       "it is a pointer of Git LFS, not the file itself; fetch it with `git lfs pull`"},
+       "it is a Git LFS pointer, not the file itself; fetch it with `git lfs pull`"},
       {"<!DOCTYPE html><html><head>", "it is an HTML page"},
       {"\x1f\x8b\x08\x08 gzipped", "it is compressed with gzip; unpack it"},
       {"PK\3\4 zipped", "it is a zip archive"},
@@ -169,8 +169,8 @@ TEST(JsonLines, RowsThatHoldNoDocumentAreNamedOrPassedOver) {
       {"{\"text\": null}", "'text' is null, neither text nor a list of token ids"},
       {"{\"text\": 1.5}", "'text' is 1.5, neither"},
       {"{\"text\": {}}", "'text' is an object, neither"},
-      {"{\"text\": [1, -1]}", "'text' is a list of something else: -1 at index 1"},
-      {"{\"text\": [1, 2]}", "'text' is a list of ids there, and in the rows before it text"},
+      {"{\"text\": [1, -1]}", "'text' is not a list of token ids: -1 at index 1"},
+      {"{\"text\": [1, 2]}", "'text' is a list of ids here, but text in the rows before"},
       {"{\"text\": [1, 256]}", "token 256 at index 1 is not below the vocabulary of 256"},
   };
   for (const Row& row : rows) {
@@ -183,8 +183,8 @@ TEST(JsonLines, RowsThatHoldNoDocumentAreNamedOrPassedOver) {
   }
 }
 
-/// What Python's json writes, and what large numbers become there, is no fault where nobody reads it.
-TEST(JsonLines, OtherColumnsMayHoldWhatJsonDoesNot) {
+/// NaN and the like, as Python's json writes them, and huge numbers are fine in columns that are not read.
+TEST(JsonLines, OtherColumnsMayHoldInvalidJson) {
   const TempFolder folder;
   const std::vector<std::string> others = {"NaN",
                                            "-Infinity",
@@ -205,19 +205,19 @@ TEST(JsonLines, OtherColumnsMayHoldWhatJsonDoesNot) {
   EXPECT_EQ(all_of(open(folder.write("b.jsonl", "\xef\xbb\xbf{\"text\": \"x\", \"text\": \"last\"}"))), bytes_of("last\n"));
 }
 
-TEST(JsonLines, FilesThatAreNoneAreRefused) {
+TEST(JsonLines, UnusableFilesAreRejected) {
   const TempFolder folder;
   expect_input_error([&] { open(folder.file("none")); }, {"none: cannot open it: No such file"});
   const std::string empty = folder.write("empty.jsonl", "\n"), text = folder.write("text.jsonl", "{\"text\": \"abc\"}\n");
   expect_input_error([&] { open(empty); }, {"empty.jsonl: no documents in it"});
-  expect_input_error([&] { open(text, {.vocabulary = 100}); }, {"model.vocabulary must be at least 256"});
+  expect_input_error([&] { open(text, {.vocabulary = 100}); }, {"model.vocabulary of at least 256"});
   const auto source = token_source(open(text), 0);
   folder.write("text.jsonl", "{\"text\": \"ab\"}  \n");
   int64_t token = 0;
-  expect_input_error([&] { source->read(0, 1, &token); }, {"text.jsonl: it was changed while it was in use"});
+  expect_input_error([&] { source->read(0, 1, &token); }, {"text.jsonl: changed while in use"});
 }
 
-TEST(JsonLines, AreCutIntoWindowsAsTextIs) {
+TEST(JsonLines, AreCutIntoWindowsLikeText) {
   const TempFolder folder;
   const std::string rows = folder.write("a.jsonl", "{\"text\": \"abcdefg\"}\n{\"text\": \"hijklmn\"}\n");
   const std::string text = folder.write("a.txt", "abcdefg\nhijklmn\n");
@@ -238,12 +238,12 @@ TEST(JsonLines, AreCutIntoWindowsAsTextIs) {
         tokens = b.inputs[0].const_data_ptr<int64_t>();
         others.insert(Tokens(tokens, tokens + 3));
       }
-      EXPECT_EQ(windows, others) << "the same windows, in an order of their own";
+      EXPECT_EQ(windows, others) << "the same windows, in their own order";
     }
   }
 }
 
-/// Documents of 1 000 bytes that tell their number in each word, in groups of a megabyte.
+/// Documents of 1 000 bytes, with their number in each word, in groups of a megabyte.
 class ManyGroups : public ::testing::Test {
  protected:
   ManyGroups() {
@@ -267,7 +267,7 @@ class ManyGroups : public ::testing::Test {
   std::shared_ptr<const TokenGroups> groups_;
 };
 
-TEST_F(ManyGroups, EachIsReadOnceAnEpochWhileTheWindowFits) {
+TEST_F(ManyGroups, EachIsReadOncePerEpochWhileTheWindowFits) {
   ASSERT_EQ(groups_->counts().size(), 12u);
   const auto dataset = training(2'200'000);  // six windows of two groups
   int64_t reads = 0;
@@ -286,7 +286,7 @@ TEST_F(ManyGroups, EachIsReadOnceAnEpochWhileTheWindowFits) {
   EXPECT_GE(reads, 3 * 12 - 2 * 4) << "four of them are kept, no more";
 }
 
-TEST_F(ManyGroups, EveryTokenIsPredictedOnceAnEpochAndNeighboursAreApart) {
+TEST_F(ManyGroups, EveryTokenIsPredictedOncePerEpochAndNeighboursAreApart) {
   const auto dataset = training(4 << 20);
   std::map<int64_t, int> documents;
   std::vector<int64_t> first;
@@ -299,13 +299,13 @@ TEST_F(ManyGroups, EveryTokenIsPredictedOnceAnEpochAndNeighboursAreApart) {
     first.push_back(number);
   }
   for (const auto& [document, windows] : documents) EXPECT_TRUE(windows >= 8 && windows <= 12) << document << " " << windows;
-  EXPECT_GE(documents.size(), static_cast<size_t>(kDocuments) - 25) << "but what the shift and the last window leave";
+  EXPECT_GE(documents.size(), static_cast<size_t>(kDocuments) - 25) << "except those lost to the shift and the last window";
   int64_t near = 0;
   for (size_t i = 1; i < first.size(); ++i) near += std::abs(first[i] - first[i - 1]) < 10 ? 1 : 0;
   EXPECT_LT(near, dataset->size() / 50);
 }
 
-TEST_F(ManyGroups, WhatReadingThrowsIsAnErrorAndNotKept) {
+TEST_F(ManyGroups, FailedReadsAreErrorsAndNotCached) {
   const auto dataset = training(4 << 20);
   shards_->fails = true;
   expect_input_error([&] { dataset->get({0}, 0); }, {"the network is down"});

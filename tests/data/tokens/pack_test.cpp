@@ -1,4 +1,4 @@
-// Documents in windows: that every token is predicted once, no window is overfull, and few windows are used.
+// Documents in windows: every token is predicted once, no window is overfull, and few windows are used.
 #include "weft/data/tokens/pack.h"
 
 #include <gtest/gtest.h>
@@ -23,14 +23,14 @@ Lengths starts_of(const Lengths& lengths) {
 
 int64_t sum(const Lengths& lengths) { return std::accumulate(lengths.begin(), lengths.end(), int64_t{0}); }
 
-/// Most are short, some empty or of one token, a few longer than any window.
+/// Mostly short, some empty or of one token, a few longer than any window.
 Lengths random_lengths(test::Random& random) {
   Lengths lengths(static_cast<size_t>(1 + random.below(60)));
   for (int64_t& length : lengths) length = random.one_in(8) ? random.below(200) : random.below(30);
   return lengths;
 }
 
-/// The lengths of the pieces of a window.
+/// Lengths of the pieces of each window.
 std::vector<Lengths> windows_of(const Packing& packing) {
   std::vector<Lengths> windows(static_cast<size_t>(packing.num_windows()));
   for (size_t w = 0; w < windows.size(); ++w) {
@@ -39,7 +39,7 @@ std::vector<Lengths> windows_of(const Packing& packing) {
   return windows;
 }
 
-TEST(Pack, EveryTokenButADocumentsFirstIsPredictedOnce) {
+TEST(Pack, EveryTokenExceptADocumentsFirstIsPredictedOnce) {
   for (const unsigned seed : test::seeds(test::cases(200))) {
     SCOPED_TRACE(test::replay(seed));
     test::Random random(seed);
@@ -52,7 +52,7 @@ TEST(Pack, EveryTokenButADocumentsFirstIsPredictedOnce) {
       const int64_t from = std::max(starts[d], begin), to = std::min(starts[d] + lengths[d], end);
       for (int64_t t = from + 1; t < to; ++t) expected.insert(t);
     }
-    const Packing packing = pack(starts, begin, end, window, seed);
+    const Packing packing = pack_documents(starts, begin, end, window, seed);
     std::set<int64_t> predicted;
     for (const PackedPiece& piece : packing.pieces) {
       ASSERT_GE(piece.tokens, 1);
@@ -69,11 +69,11 @@ TEST(Pack, EveryTokenButADocumentsFirstIsPredictedOnce) {
       EXPECT_TRUE(std::is_sorted(pieces.rbegin(), pieces.rend()));
     }
     const int64_t least = (packing.tokens + window - 1) / window;
-    EXPECT_LE(9 * packing.num_windows(), 11 * least + 9 * 4) << "against the fewest that places alone allow";
+    EXPECT_LE(9 * packing.num_windows(), 11 * least + 9 * 4) << "vs the fewest that the number of places allows";
   }
 }
 
-/// Placed one by one where they fit best, by looking at all windows: the slow way.
+/// Best fit piece by piece, looking at all windows: the slow reference.
 std::map<int64_t, int64_t> rooms_by_looking(Lengths pieces, int64_t window) {
   std::sort(pieces.rbegin(), pieces.rend());
   Lengths rooms;
@@ -95,7 +95,7 @@ TEST(Pack, IsBestFitDecreasing) {
     SCOPED_TRACE(test::replay(seed));
     test::Random random(seed);
     const Lengths lengths = random_lengths(random);
-    const Packing packing = pack(starts_of(lengths), 0, sum(lengths), 25, seed);
+    const Packing packing = pack_documents(starts_of(lengths), 0, sum(lengths), 25, seed);
     Lengths pieces;
     std::map<int64_t, int64_t> rooms;
     for (const PackedPiece& piece : packing.pieces) pieces.push_back(piece.tokens);
@@ -104,11 +104,11 @@ TEST(Pack, IsBestFitDecreasing) {
   }
 }
 
-/// Half of them halves of a window, half of them thirds and sixths: there is a perfect packing, and it is found.
+/// Half are halves of a window, half are thirds and sixths: a perfect packing exists and is found.
 TEST(Pack, FillsWindowsWhereLengthsFit) {
   Lengths lengths;
   for (int i = 0; i < 300; ++i) lengths.insert(lengths.end(), {31, 21, 11});  // 30 + 20 + 10 places
-  const Packing packing = pack(starts_of(lengths), 0, sum(lengths), 60, 1);
+  const Packing packing = pack_documents(starts_of(lengths), 0, sum(lengths), 60, 1);
   EXPECT_EQ(packing.num_windows(), 300);
   EXPECT_EQ(packing.tokens, 300 * 60);
 }
@@ -122,22 +122,23 @@ std::vector<std::pair<int64_t, int64_t>> text_of(const Packing& packing) {
 
 TEST(Pack, IsAFunctionOfLengthsAndSeed) {
   const Lengths lengths(50, 8);
-  const auto packed = [&](uint64_t seed) { return text_of(pack(starts_of(lengths), 0, sum(lengths), 20, seed)); };
+  const auto packed = [&](uint64_t seed) { return text_of(pack_documents(starts_of(lengths), 0, sum(lengths), 20, seed)); };
   EXPECT_EQ(packed(3), packed(3));
-  EXPECT_NE(packed(3), packed(4)) << "which of documents of one length lie together";
+  EXPECT_NE(packed(3), packed(4)) << "which documents of equal length share a window";
   Lengths counts;
-  for (const uint64_t seed : {1, 2, 3}) counts.push_back(pack(starts_of(lengths), 0, sum(lengths), 20, seed).num_windows());
+  for (const uint64_t seed : {1, 2, 3})
+    counts.push_back(pack_documents(starts_of(lengths), 0, sum(lengths), 20, seed).num_windows());
   EXPECT_EQ(counts, (Lengths{25, 25, 25}));
 }
 
-TEST(Pack, LongDocumentsAreCutWithoutALoss) {
-  const Packing packing = pack({0, 11}, 0, 14, 4, 0);  // of 11 and 3 tokens
+TEST(Pack, LongDocumentsAreCutWithoutLoss) {
+  const Packing packing = pack_documents({0, 11}, 0, 14, 4, 0);  // documents of 11 and 3 tokens
   std::set<std::pair<int64_t, int64_t>> pieces;
   for (const PackedPiece& piece : packing.pieces) pieces.emplace(piece.begin, piece.tokens);
   EXPECT_EQ(pieces, (std::set<std::pair<int64_t, int64_t>>{{0, 4}, {4, 4}, {8, 2}, {11, 2}}));
   EXPECT_EQ(packing.num_windows(), 3);
-  EXPECT_EQ(pack({0, 1, 2}, 0, 3, 4, 0).num_windows(), 0) << "documents of one token predict nothing";
-  EXPECT_EQ(pack({}, 0, 5, 4, 0).num_windows(), 1);
+  EXPECT_EQ(pack_documents({0, 1, 2}, 0, 3, 4, 0).num_windows(), 0) << "documents of one token predict nothing";
+  EXPECT_EQ(pack_documents({}, 0, 5, 4, 0).num_windows(), 1);
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-// Windows of whole documents: what stands in them, where documents come from, and what cannot be packed.
+// Windows of whole documents: their contents, sources of documents, and errors of those that cannot be packed.
 #include "weft/data/tokens/packed_windows.h"
 
 #include <fmt/format.h>
@@ -25,7 +25,7 @@ using test::expect_input_error;
 using test::TempFolder;
 using Tokens = std::vector<int64_t>;
 
-/// Documents of tokens that tell where they stand.
+/// Documents whose tokens are their positions.
 class Numbers final : public TokenSource {
  public:
   explicit Numbers(const Tokens& lengths) {
@@ -65,7 +65,7 @@ TEST(PackedTokens, AWindowHoldsDocumentsAndPadding) {
   EXPECT_EQ(data->fullness(), "windows 87.5 % full");
 }
 
-/// Both parts together: each token but a document's first, and the first of what an edge cuts off, once.
+/// Both parts together: each token except a document's first, or the first after an edge, once.
 TEST(PackedTokens, PartsCountEachTokenOnce) {
   for (const unsigned seed : test::seeds(test::cases(40))) {
     SCOPED_TRACE(test::replay(seed));
@@ -121,7 +121,7 @@ class Grouped final : public TokenGroups {
   Tokens counts_ = Tokens(40, 65);
 };
 
-TEST(PackedTokens, OfGroupsStretchesArePackedByThemselvesAndReadOnceAnEpoch) {
+TEST(PackedTokens, StretchesOfGroupsArePackedSeparatelyAndReadOncePerEpoch) {
   const auto groups = std::make_shared<Grouped>();
   constexpr int64_t kStretch = 5 * 65 * 4;  // bytes of five groups
   const auto source = token_source(groups, 2 * kStretch);
@@ -167,7 +167,7 @@ TEST(PackedTokens, DocumentsAreRowsFilesOrEndWithAnId) {
   EXPECT_EQ(row(ended->get({0}, 0).target, 0), (Tokens{4, 5, 9, 2, 9, 7}));
 }
 
-TEST(PackedTokens, MixturesTellEachPart) {
+TEST(PackedTokens, MixturesReportEachPart) {
   const auto part = [](const Tokens& lengths) {
     return open_packed_tokens({.path = "n", .context = 4}, std::make_shared<Numbers>(lengths));
   };
@@ -183,10 +183,10 @@ class Silent final : public TokenSource {
   void read(int64_t begin, int64_t count, int64_t* out) const override { std::iota(out, out + count, begin); }
 };
 
-TEST(PackedTokens, WhatCannotBePackedIsOneLine) {
+TEST(PackedTokens, ErrorsAreOneLine) {
   const auto silent = std::make_shared<Silent>();
   expect_input_error([&] { open_packed_tokens({.path = "s", .context = 4}, silent); },
-                     {"s: it does not tell where its documents begin", "data.pack = \"stream\""});
+                     {"s: its format does not mark documents", "data.pack = \"stream\""});
   expect_input_error(
       [&] {
         open_packed_tokens({.path = "n", .context = 4}, std::make_shared<Numbers>(Tokens{1, 1}));
@@ -195,7 +195,7 @@ TEST(PackedTokens, WhatCannotBePackedIsOneLine) {
   expect_input_error([&] { open_packed_tokens({.path = "n", .begin = 0.5, .end = 0.2, .context = 4}, silent); },
                      {"check data.evaluation"});
   const auto data = open_packed_tokens({.path = "n", .context = 4}, std::make_shared<Numbers>(Tokens{9}));
-  expect_input_error([&] { data->get({2}, 0); }, {"n: window 2 asked for, there are 2"});
+  expect_input_error([&] { data->get({2}, 0); }, {"n: window 2 requested, but there are only 2"});
 }
 
 }  // namespace

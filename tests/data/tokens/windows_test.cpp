@@ -41,7 +41,7 @@ std::string counting(int64_t count) {
   return out;
 }
 
-TEST(Tokens, WindowsPredictEveryTokenButTheFirstOnce) {
+TEST(Tokens, WindowsPredictEveryTokenExceptTheFirstOnce) {
   const TempFolder folder;
   for (const int64_t length : {5, 6, 8, 9, 10, 13, 200}) {
     const auto dataset = open_tokens({.path = folder.write("t", counting(length)), .context = 4});
@@ -123,7 +123,7 @@ TEST(Tokens, ShiftMovesWholeEpochsAndReachesEveryToken) {
       }
     }
     EXPECT_EQ(static_cast<int64_t>(shifts.size()), length - dataset->size() * 8) << length;
-    EXPECT_EQ(static_cast<int64_t>(predicted.size()), length - 1) << "every token but the first is a target at some time";
+    EXPECT_EQ(static_cast<int64_t>(predicted.size()), length - 1) << "every token except the first is a target at some shift";
   }
 }
 
@@ -158,7 +158,7 @@ TEST(Tokens, DebiansFortunesAreText) {
   const auto dataset = open_tokens({.path = kDefaultTextFolder, .context = 256});
   EXPECT_GT(dataset->size(), 5000);
   const Batch batch = dataset->get(all_of(*dataset), 0);
-  int64_t nul = 0;  // the .dat index files are full of it
+  int64_t nul = 0;  // frequent in the .dat index files
   for (int64_t i = 0; i < batch.target.numel(); ++i) nul += batch.target.const_data_ptr<int64_t>()[i] == 0;
   EXPECT_EQ(nul, 0);
 }
@@ -174,11 +174,11 @@ TEST(Tokens, AnIdBeyondTheVocabularyIsNamedWhenRead) {
       [&] {
         dataset->get({0, 3}, 0);
       },
-      {path, "token 999", "index 13", "vocabulary of 512", "another tokenizer, or no plain uint16 ids"});
+      {path, "token 999", "index 13", "vocabulary of 512", "another tokenizer, or not plain little-endian uint16 ids"});
   const auto near = open_tokens({.path = path, .type = TokenType::u16, .vocabulary = 990, .context = 4});
   expect_input_error([&] { near->get({3}, 0); },
                      {path, "index 13", "vocabulary of 990; set model.vocabulary to at least 1000"});
-  // In a folder the index is that in the file it names.
+  // In a folder, the index is the one within the file it names.
   const TempFolder other;
   other.write("a", std::string(10, '\1'));
   other.write("b", std::string(5, '\1') + "\x09\x01\x01");
@@ -186,7 +186,7 @@ TEST(Tokens, AnIdBeyondTheVocabularyIsNamedWhenRead) {
   expect_input_error([&] { joined->get({0}, 0); }, {other.file("b"), "token 9", "index 5"});
 }
 
-TEST(Tokens, AFileThatChangesUnderneathIsNamed) {
+TEST(Tokens, AFileThatChangesIsNamed) {
   const TempFolder folder;
   const std::string path = folder.write("t", counting(40));
   const auto dataset = open_tokens({.path = path, .context = 4});
@@ -194,10 +194,10 @@ TEST(Tokens, AFileThatChangesUnderneathIsNamed) {
   std::filesystem::resize_file(path, 20);
   EXPECT_NO_THROW(dataset->get({3}, 0));
   expect_input_error([&] { dataset->get({9}, 0); },
-                     {path, "cut off while it was in use", "from 40 bytes to 20", "leave the data"});
+                     {path, "truncated while in use", "from 40 bytes to 20", "do not change data while"});
 }
 
-// More files than are kept open: those read last time are closed, and opened again.
+// More files than are kept open: the least recently used are closed, and opened again.
 TEST(Tokens, AFolderOfManyFilesReadsAsOneStream) {
   const TempFolder folder;
   constexpr int kFiles = 300;
@@ -215,10 +215,11 @@ TEST(Tokens, AFolderOfManyFilesReadsAsOneStream) {
   }
   folder.write("new", "000,");
   std::filesystem::rename(folder.path() / "new", folder.path() / "000");
-  expect_input_error([&] { dataset->get({0}, 0); }, {folder.file("000"), "replaced by another file", "leave the data"});
+  expect_input_error([&] { dataset->get({0}, 0); },
+                     {folder.file("000"), "replaced by another file", "do not change data while"});
   std::filesystem::resize_file(folder.path() / "200", 1);
   expect_input_error([&] { dataset->get({8}, 0); },
-                     {folder.file("200"), "cut off while it was in use", "from 4 bytes to 1", "leave the data"});
+                     {folder.file("200"), "truncated while in use", "from 4 bytes to 1", "do not change data while"});
   std::filesystem::remove(folder.path() / "030");
   expect_input_error([&] { dataset->get({1}, 0); }, {folder.file("030"), "cannot be opened again", "No such file"});
 }
@@ -258,7 +259,7 @@ TEST(Tokens, EveryBadFileIsOneClearLine) {
     expect_input_error([&] { open_tokens(file); }, row.pieces);
   }
   const auto dataset = open_tokens({.path = ten, .context = 4});
-  expect_input_error([&] { dataset->get({3}, 0); }, {"window 3", "there are 3"});
+  expect_input_error([&] { dataset->get({3}, 0); }, {"window 3", "there are only 3"});
 }
 
 }  // namespace

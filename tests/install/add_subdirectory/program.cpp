@@ -1,4 +1,4 @@
-// The ten-line program of someone who embeds weft for its plans alone: only the layers beneath them get compiled.
+// A ten-line program that embeds weft only for its plans: only the layers beneath them are compiled.
 #include "weft/program.h"
 
 #include <iostream>

@@ -1,4 +1,4 @@
-// The ten-line program of a user of the installed weft.
+// A ten-line program that uses the installed weft.
 #include <ATen/ops/ones.h>
 
 #include <iostream>

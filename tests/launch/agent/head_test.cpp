@@ -1,4 +1,4 @@
-// Head: what it makes of its agents, which here are connections of the test's own.
+// Head: its reaction to agents, which are connections of the test here.
 #include "weft/launch/agent/head.h"
 
 #include <gtest/gtest.h>
@@ -25,13 +25,13 @@ namespace {
 using Json = nlohmann::json;
 constexpr const char* kToken = "the secret";
 
-/// An agent that does what the test says.
+/// An agent controlled by the test.
 class FakeAgent {
  public:
   FakeAgent(int port, std::function<void()> meanwhile)
       : connection_(connect_to("127.0.0.1", port, std::chrono::milliseconds(1000))), meanwhile_(std::move(meanwhile)) {}
 
-  /// The next message of that kind; others before it are passed over. Null: none came.
+  /// Returns the next message of that kind and skips others before it. Null: none came.
   Json next(const std::string& kind) {
     Json found;
     wait_until(
@@ -48,7 +48,7 @@ class FakeAgent {
     return found;
   }
 
-  /// What the head answers.
+  /// Joins; returns the head's answer.
   Json join(int node, int ranks, const std::string& token = kToken, const std::string& side = kAgentSide,
             const std::string& system = "") {
     const Json hello = next("hello");
@@ -93,7 +93,7 @@ class HeadTest : public testing::Test {
     HeadOptions options{.token = kToken, .least_nodes = least == 0 ? nodes : least, .most_nodes = nodes};
     options.host_timeout_s = 0.7;
     options.join_timeout_s = 0.3;
-    options.tell = [this](const std::string& line) { told_ += line + "\n"; };
+    options.report = [this](const std::string& line) { told_ += line + "\n"; };
     head_.emplace(std::move(socket), std::move(options));
     return *head_;
   }
@@ -115,7 +115,7 @@ class HeadTest : public testing::Test {
   std::string told_;
 };
 
-TEST_F(HeadTest, RanksAreNumberedNodeByNodeWhateverTheOrderOfJoining) {
+TEST_F(HeadTest, RanksAreNumberedByNodeInAnyJoinOrder) {
   Head& head = make_head(2);
   FakeAgent second = agent(), first = agent();
   EXPECT_EQ(second.join(1, 3)["kind"], "welcome");
@@ -128,26 +128,26 @@ TEST_F(HeadTest, RanksAreNumberedNodeByNodeWhateverTheOrderOfJoining) {
   EXPECT_EQ(to_first["first_rank"], 0);
   EXPECT_EQ(to_first["ranks"], 2);
   EXPECT_EQ(to_second["first_rank"], 2);
-  EXPECT_EQ(to_second["ranks"], 2) << "of the three it bears";
+  EXPECT_EQ(to_second["ranks"], 2) << "of its three places";
   EXPECT_EQ(to_second["world"], 4);
   EXPECT_EQ(to_second["master_address"], "127.0.0.1");
   EXPECT_EQ(to_second["master_port"], 1234);
 }
 
-TEST_F(HeadTest, WhoDoesNotKnowTheSecretIsRefused) {
+TEST_F(HeadTest, AgentsWithoutTheSecretAreRefused) {
   Head& head = make_head(1);
   FakeAgent wrong = agent();
   const Json refused = wrong.join(0, 1, "another secret");
   EXPECT_EQ(refused["kind"], "refused");
   EXPECT_FALSE(refused["again"]);
   EXPECT_EQ(head.capacity(), 0);
-  FakeAgent mirror = agent();  // which has only what a head has said
+  FakeAgent mirror = agent();  // repeats what a head has said
   EXPECT_EQ(mirror.join(0, 1, kToken, kHeadSide)["kind"], "refused");
   FakeAgent babbler = agent();
   babbler.next("hello");
   babbler.send({{"kind", "join"}, {"protocol", "one"}, {"node", {{"deep", 1}}}});
   EXPECT_TRUE(babbler.next("welcome").is_null());
-  for (const Json& node : {Json(1e300), Json(-0.5), Json(int64_t{1} << 32), Json(~uint64_t{0})}) {  // no rank of a node
+  for (const Json& node : {Json(1e300), Json(-0.5), Json(int64_t{1} << 32), Json(~uint64_t{0})}) {  // not the index of a node
     FakeAgent odd = agent();
     const Json hello = odd.next("hello");
     odd.send({{"kind", "join"},
@@ -163,10 +163,10 @@ TEST_F(HeadTest, WhoDoesNotKnowTheSecretIsRefused) {
   EXPECT_EQ(head.capacity(), 0);
   FakeAgent outside = agent();
   EXPECT_EQ(outside.join(7, 1)["why"], "--node-rank 7: there is 1 node");
-  const std::string secret = "an agent at 127.0.0.1 was not let in: it does not know the job's secret";
+  const std::string secret = "rejected an agent at 127.0.0.1: it does not know the job's secret";
   EXPECT_NE(told_.find(secret), std::string::npos) << told_;
-  EXPECT_EQ(told_.find(secret), told_.rfind(secret)) << "told once: " << told_;
-  EXPECT_NE(told_.find("was not let in: --node-rank 7"), std::string::npos) << told_;
+  EXPECT_EQ(told_.find(secret), told_.rfind(secret)) << "printed once: " << told_;
+  EXPECT_NE(told_.find("rejected an agent at 127.0.0.1: --node-rank 7"), std::string::npos) << told_;
 }
 
 TEST_F(HeadTest, APlaceIsTakenUntilItsAgentIsSilent) {
@@ -175,13 +175,13 @@ TEST_F(HeadTest, APlaceIsTakenUntilItsAgentIsSilent) {
   EXPECT_EQ(first.join(0, 1)["kind"], "welcome");
   const Json refused = second.join(0, 1);
   EXPECT_EQ(refused["kind"], "refused");
-  EXPECT_TRUE(refused["again"]) << "it may be a pod in the place of one that has just gone";
+  EXPECT_TRUE(refused["again"]) << "it may be a pod that replaces one that just ended";
   first.connection().close("gone");
   FakeAgent third = agent();
   EXPECT_EQ(third.join(0, 1)["kind"], "welcome");
 }
 
-TEST_F(HeadTest, OutcomesOfThisLaunchAreHeard) {
+TEST_F(HeadTest, OnlyOutcomesOfThisLaunchCount) {
   Head& head = make_head(1);
   FakeAgent fake = agent();
   fake.join(0, 2);
@@ -204,7 +204,7 @@ TEST_F(HeadTest, OutcomesOfThisLaunchAreHeard) {
         return ranks.outcomes()[1].ended;
       },
       2.0));
-  EXPECT_FALSE(ranks.outcomes()[0].ended) << "that was another launch's";
+  EXPECT_FALSE(ranks.outcomes()[0].ended) << "that belonged to another launch";
   const Verdict verdict = find_culprit(ranks.outcomes());
   EXPECT_EQ(verdict.error, "rank 1 on host fake0: mine");
   EXPECT_EQ(verdict.status, 3);
@@ -234,7 +234,7 @@ TEST_F(HeadTest, ASilentHostIsGivenUpAndNamed) {
   EXPECT_EQ(head.capacity(), 0);
 }
 
-TEST_F(HeadTest, WhatCouldNotBeStartedThereIsAnError) {
+TEST_F(HeadTest, AFailedStartIsAnError) {
   Head& head = make_head(1);
   FakeAgent fake = agent();
   fake.join(0, 1);
@@ -260,12 +260,12 @@ TEST_F(HeadTest, GathersAllAtFirstAndThenEnough) {
   fake.join(0, 2);
   SignalWatch signals;
   EXPECT_EQ(head.gather(signals, [](int capacity) { return capacity > 0; }), 0);
-  EXPECT_EQ(told_, "host of node rank 1 did not come: starting without\n");
+  EXPECT_EQ(told_, "host of node rank 1 did not join: starting without\n");
   EXPECT_EQ(head.capacity(), 2);
   EXPECT_THROW(head.gather(signals, [](int capacity) { return capacity > 2; }), Error);
 }
 
-TEST_F(HeadTest, TheFewestRanksAreThoseOfItsSmallestHosts) {
+TEST_F(HeadTest, TheFewestRanksComeFromTheSmallestHosts) {
   Head& head = make_head(3, 2);
   FakeAgent first = agent(), second = agent(), third = agent();
   first.join(0, 5);
@@ -277,21 +277,21 @@ TEST_F(HeadTest, TheFewestRanksAreThoseOfItsSmallestHosts) {
   EXPECT_EQ(head.least_capacity(), 5);
 }
 
-TEST_F(HeadTest, HostsOfOneNameAreToldApart) {
+TEST_F(HeadTest, HostsWithTheSameNameAreDistinguished) {
   make_head(3);
   FakeAgent first = agent(), beside = agent(), other = agent();
   EXPECT_EQ(first.join(0, 1, kToken, kAgentSide, "one")["shares_as"], "");
   EXPECT_EQ(beside.join(1, 1, kToken, kAgentSide, "one")["shares_as"], "") << "the same host: memory is shared";
   EXPECT_EQ(other.join(2, 1, kToken, kAgentSide, "another")["shares_as"], "box.node2");
-  EXPECT_EQ(told_.rfind("node 2 is another host of the name box: ", 0), 0u) << told_;
+  EXPECT_EQ(told_.rfind("node 2 is another host named box: ", 0), 0u) << told_;
 }
 
-TEST_F(HeadTest, StepsAreThoseOfTheLaunchThatRuns) {
+TEST_F(HeadTest, StepsBelongToTheCurrentLaunch) {
   Head& head = make_head(1);
   FakeAgent fake = agent();
   fake.join(0, 1);
   RunBoard board(0);
-  const auto tell = [&](int launch, int steps) {
+  const auto send = [&](int launch, int steps) {
     fake.send({{"kind", "beat"}, {"launch", launch}, {"steps", steps}});
     fake.send({{"kind", "interrupt"}, {"signal", 2}});
     return wait_until(
@@ -302,33 +302,33 @@ TEST_F(HeadTest, StepsAreThoseOfTheLaunchThatRuns) {
         2.0);
   };
   StartedRanks first = start(1, &board);
-  ASSERT_TRUE(tell(1, 100));
+  ASSERT_TRUE(send(1, 100));
   EXPECT_EQ(board.steps_done(), 100);
   first.hosts.clear();
   const StartedRanks second = start(1, &board);
-  ASSERT_TRUE(tell(1, 101));
-  EXPECT_EQ(board.steps_done(), 100) << "that was said before this launch";
-  ASSERT_TRUE(tell(2, 50));
-  EXPECT_EQ(board.steps_done(), 50) << "it goes on from an older checkpoint";
+  ASSERT_TRUE(send(1, 101));
+  EXPECT_EQ(board.steps_done(), 100) << "reported before this launch";
+  ASSERT_TRUE(send(2, 50));
+  EXPECT_EQ(board.steps_done(), 50) << "it resumes from an older checkpoint";
 }
 
-TEST_F(HeadTest, WhoJoinsOnlyAtTheEndIsToldHowItEnded) {
+TEST_F(HeadTest, LateAgentsLearnHowItEnded) {
   Head& head = make_head(2, 1);
   FakeAgent first = agent();
   first.join(0, 1);
   std::thread ends([&] { head.finish(5, "the line"); });
-  FakeAgent late(port_, [] {});  // the head hears it in finish()
+  FakeAgent late(port_, [] {});  // finish() serves it
   Json end = late.join(1, 1);
   if (end.is_object() && end["kind"] == "welcome") end = late.next("end");
-  late.connection().close("told");
-  first.connection().close("told");
+  late.connection().close("printed");
+  first.connection().close("printed");
   ends.join();
   ASSERT_TRUE(end.is_object() && end["kind"] == "end") << "it would wait for a new head";
   EXPECT_EQ(end["status"], 5);
   EXPECT_EQ(end["line"], "the line");
 }
 
-TEST_F(HeadTest, ConnectionsThatProveNothingKeepNoAgentOut) {
+TEST_F(HeadTest, UnprovenConnectionsKeepNoAgentOut) {
   Head& head = make_head(1);
   std::vector<FileDescriptor> idle;
   for (int i = 0; i < 300; ++i) {
@@ -339,7 +339,7 @@ TEST_F(HeadTest, ConnectionsThatProveNothingKeepNoAgentOut) {
   EXPECT_EQ(fake.join(0, 1)["kind"], "welcome");
 }
 
-TEST(AgentOrder, ComesBackAsItWas) {
+TEST(AgentOrder, SurvivesARoundTrip) {
   AgentOrder order{.token = "t", .head_host = "", .head_port = 7};
   order.command = {"", "train", "it's ä \n"};
   order.environment = {"A=b\nc"};
@@ -351,7 +351,7 @@ TEST(AgentOrder, ComesBackAsItWas) {
   EXPECT_THROW(parse_order("ls -l"), InputError);
 }
 
-TEST(AgentOrder, BytesThatAreNoTextAreRefused) {
+TEST(AgentOrder, NonTextBytesAreRefused) {
   AgentOrder order{.token = "t", .head_host = "", .head_port = 7};
   order.command = {"cat", "\xff.txt"};
   try {

@@ -1,4 +1,4 @@
-// Hosts as a person writes them.
+// Lists of hosts as users write them.
 #include "weft/launch/agent/host_places.h"
 
 #include <gtest/gtest.h>
@@ -23,21 +23,21 @@ std::string refusal(const std::function<void()>& parse) {
   return "taken";
 }
 
-TEST(HostList, AHostHasOneRankUnlessMoreAreTold) {
+TEST(HostList, AHostHasOneRankByDefault) {
   EXPECT_EQ(text_of(parse_host_list("a:4,user@b,[fe80::1]:2")), "a 4; user@b 1; fe80::1 2; ");
   EXPECT_EQ(short_host_name("user@b"), "b");
 }
 
-TEST(HostList, AFileHasALineAHost) {
+TEST(HostList, AFileHasOneHostPerLine) {
   EXPECT_EQ(text_of(parse_host_file("# all\n\n a:2 # two\nb slots=4\nc\n", "hosts")), "a 2; b 4; c 1; ");
 }
 
-TEST(HostList, WhatIsNoneIsNamed) {
-  EXPECT_EQ(refusal([] { parse_host_list("a:four"); }), "a:four: 'four' is no number of ranks; write HOST:RANKS, as in a:4");
-  EXPECT_EQ(refusal([] { parse_host_list("a:0"); }), "a:0: '0' is no number of ranks; write HOST:RANKS, as in a:4");
-  EXPECT_EQ(refusal([] { parse_host_list("a:1,a:2"); }), "--hosts: host a is there twice; name it once, with all its ranks");
-  EXPECT_EQ(refusal([] { parse_host_list("-oProxyCommand=evil"); }), "'-oProxyCommand=evil' is no host");
-  EXPECT_EQ(refusal([] { parse_host_list("a:1,"); }), "'' is no host");
+TEST(HostList, BadEntriesAreNamed) {
+  EXPECT_EQ(refusal([] { parse_host_list("a:four"); }), "a:four: 'four' is not a number of ranks; write HOST:RANKS, as in a:4");
+  EXPECT_EQ(refusal([] { parse_host_list("a:0"); }), "a:0: '0' is not a number of ranks; write HOST:RANKS, as in a:4");
+  EXPECT_EQ(refusal([] { parse_host_list("a:1,a:2"); }), "--hosts: host a appears twice; list it once, with all its ranks");
+  EXPECT_EQ(refusal([] { parse_host_list("-oProxyCommand=evil"); }), "'-oProxyCommand=evil' is not a host");
+  EXPECT_EQ(refusal([] { parse_host_list("a:1,"); }), "'' is not a host");
   EXPECT_EQ(refusal([] { parse_host_file("a\nb max_slots=2\n", "hosts"); }), "hosts, line 2: 'max_slots=2' is not slots=RANKS");
   EXPECT_EQ(refusal([] { parse_host_file("# none\n", "hosts"); }), "hosts names no host");
 }

@@ -1,4 +1,4 @@
-// Where a head and its store listen. Only the loopback interface is sure to be there; tests/cluster has hosts with more.
+// Listening addresses of a head and its store. Only loopback is certain here; tests/cluster has hosts with more.
 #include "weft/launch/agent/sockets.h"
 
 #include <gtest/gtest.h>
@@ -13,7 +13,7 @@
 namespace weft::sockets_test {
 namespace {
 
-TEST(HeadSocket, OfAgentsOnThisHostIsOnTheLoopbackInterface) {
+TEST(HeadSocket, ListensOnLoopbackForAgentsOnThisHost) {
   for (const char* host : {"127.0.0.1", "localhost"}) {
     const HeadSocket head = listen_for_agents(host, 0);
     EXPECT_EQ(own_address_of(head.socket), "127.0.0.1") << host;
@@ -25,8 +25,8 @@ TEST(HeadSocket, OfAgentsOnThisHostIsOnTheLoopbackInterface) {
   }
 }
 
-TEST(HeadSocket, IsOnAllInterfacesWhereTheNameSaysNothingOfThisHostAndSaysWhy) {
-  for (const std::string host : {"192.0.2.1", "no.such.host.invalid", ""}) {  // RFC 5737: nobody's
+TEST(HeadSocket, ListensOnAllInterfacesForAnUnknownNameAndSaysWhy) {
+  for (const std::string host : {"192.0.2.1", "no.such.host.invalid", ""}) {  // RFC 5737: unassigned
     const HeadSocket head = listen_for_agents(host, 0);
     const std::string address = own_address_of(head.socket);
     EXPECT_TRUE(address == "::" || address == "0.0.0.0") << host << ": " << address;
@@ -36,12 +36,12 @@ TEST(HeadSocket, IsOnAllInterfacesWhereTheNameSaysNothingOfThisHostAndSaysWhy) {
   }
 }
 
-TEST(HeadSocket, PortThatIsTakenIsNoReasonToListenElsewhere) {
+TEST(HeadSocket, ATakenPortIsAnError) {
   const FileDescriptor taken = listen_on_loopback();
   EXPECT_THROW(listen_for_agents("127.0.0.1", port_of(taken)), Error);
 }
 
-TEST(SshRoute, IsKnownWhereNothingIsInBetween) {
+TEST(SshRoute, IsKnownForDirectConnections) {
   EXPECT_EQ(direct_host("user me\nhostname 10.0.0.2\nport 22\nproxyusefdpass no\n"), "10.0.0.2");
   EXPECT_EQ(direct_host("hostname b\nproxyjump none\nproxycommand none\n"), "b");
   for (const char* between : {"proxyjump gate", "proxycommand nc b 22", "bindaddress 10.0.0.1", "bindinterface eth1"}) {

@@ -1,4 +1,4 @@
-// What sbatch and the shell make of a script is tested on a cluster: tests/cluster/slurm_test.py.
+// tests/cluster/slurm_test.py tests how sbatch and the shell run a script, on a cluster.
 #include "weft/launch/slurm/batch_script.h"
 
 #include <gtest/gtest.h>
@@ -14,7 +14,7 @@
 namespace weft::batch_script_test {
 namespace {
 
-/// What a shell says of a command line.
+/// Returns a shell's reading of a command line.
 std::string told_by_shell(const std::string& line) {
   FILE* const shell = popen(line.c_str(), "r");
   std::string text;
@@ -66,7 +66,7 @@ TEST(BatchScript, IsOneThatAShellCanRun) {
   }
 }
 
-TEST(BatchScript, AsksForWhatItIsTold) {
+TEST(BatchScript, RequestsWhatIsConfigured) {
   BatchScript script = kScript;
   script.options = {"--time=4:00:00", "--exclusive", "--comment=a \"b\" \\c"};
   script.signal_before_s = 90;

@@ -28,7 +28,7 @@ Variables agent_with(const Variables& changes) {
   return all;
 }
 
-TEST(SlurmNodes, OneTaskAHostIsItsAgent) {
+TEST(SlurmNodes, OneTaskPerHostIsItsAgent) {
   const EnvironmentVariables environment(agent_with({}));
   const auto place = slurm_nodes();
   ASSERT_TRUE(place);
@@ -61,9 +61,9 @@ TEST(SlurmNodes, OneHostNeedsNoOthers) {
   }
 }
 
-TEST(SlurmNodes, SeveralTasksAHostAreNotAgents) {
+TEST(SlurmNodes, SeveralTasksPerHostAreNotAgents) {
   const EnvironmentVariables environment(agent_with({{"SLURM_STEP_NUM_TASKS", "4"}, {"SLURM_STEP_TASKS_PER_NODE", "2,1(x2)"}}));
-  EXPECT_EQ(test::refusal([] { slurm_nodes(); }).rfind("srun started 4 tasks on 3 hosts, and -n asks for ranks besides", 0),
+  EXPECT_EQ(test::refusal([] { slurm_nodes(); }).rfind("srun started 4 tasks on 3 hosts, and -n asks for further ranks", 0),
             0U);
 }
 

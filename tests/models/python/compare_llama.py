@@ -30,7 +30,7 @@ def load(path):
 
 
 def compare(path):
-    """The largest difference of the logits and of the gradients."""
+    """Return the largest difference of the logits and of the gradients."""
     options, tensors = load(path)
     model = LlamaForCausalLM(LlamaConfig(**options, attn_implementation="eager"))
     weights = part(tensors, "weight.")

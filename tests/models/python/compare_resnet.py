@@ -24,7 +24,7 @@ def part(tensors, prefix):
 
 
 def compare(path):
-    """The largest differences: logits in evaluation, in training, gradients, statistics."""
+    """Return the largest differences: logits in evaluation, in training, gradients, statistics."""
     with safetensors.safe_open(path, framework="pt") as file:
         options, tensors = file.metadata(), {name: file.get_tensor(name) for name in file.keys()}
     model = getattr(torchvision.models, options["name"])(num_classes=int(options["classes"]))
@@ -38,7 +38,7 @@ def compare(path):
     gradients, after = part(tensors, "gradient."), part(tensors, "after.")
     assert gradients.keys() == dict(model.named_parameters()).keys(), "other parameters"
     buffers = dict(model.named_buffers())
-    # Biases that a norm behind them takes away again have gradients of nothing but rounding.
+    # Biases that a following norm cancels have gradients that are only rounding errors.
     least = 1e-2 * max(parameter.grad.abs().max().item() for parameter in model.parameters())
     return (evaluated, difference(tensors["logits"], logits.detach()),
             max(difference(gradients[name], parameter.grad, least) for name, parameter in model.named_parameters()),

@@ -1,5 +1,5 @@
-// llama_sample FOLDER: for several small Llamas, one file each of weights, token ids, logits, and the gradients of a loss. The
-// model's options are the file's metadata.
+// llama_sample FOLDER: for several small Llamas, one file each with weights, token ids, logits, and the gradients of a loss.
+// The model's options are the file's metadata.
 #include <ATen/ops/empty.h>
 #include <ATen/ops/randint.h>
 #include <fmt/format.h>
@@ -31,7 +31,7 @@ std::vector<Case> cases() {
   return {{"grouped", grouped}, {"whole", whole}, {"one_key", one}, {"tied", tied}, {"theta_and_eps", other}};
 }
 
-/// Drawn wider than for training, norms too, so that every part of the model shows in the logits.
+/// Draws wider values than for training, norms included, so that every part of the model affects the logits.
 void draw(weft::FlatModel& flat) {
   for (const weft::Param& param : flat.params()) {
     const bool is_norm = param.shape.size() == 1;

@@ -1,4 +1,4 @@
-// resnet_sample FOLDER: for several ResNets, one file each of weights, images, logits in evaluation and in training, and the
+// resnet_sample FOLDER: for several ResNets, one file each with weights, images, logits in evaluation and in training, and the
 // gradients of a loss. The model's options are the file's metadata.
 #include <ATen/ops/randint.h>
 #include <ATen/ops/randn.h>
@@ -30,9 +30,9 @@ std::vector<Case> cases() {
           {"resnet101", {.depth = 101, .classes = 5}, 64}};
 }
 
-/// Values that show in the logits; statistics other than those that norms begin with. Norms put out mostly positive values, and
-/// what residual blocks add is small beside what goes past them: a ReLU's gradient jumps at zero, where rounding decides, and
-/// at the end of a ResNet there are few pixels. Then float32's gradients are nobody's, PyTorch's with itself included.
+/// Draws values that affect the logits, and statistics other than the norms' initial ones. Norms output mostly positive values,
+/// and residual blocks add little to their shortcuts: a ReLU's gradient jumps at zero, where rounding decides, and the end of a
+/// ResNet has few pixels. Otherwise float32 gradients match no reference, and PyTorch's do not even match themselves.
 void draw(weft::FlatModel& flat, const std::string& last_norm) {
   for (const weft::Param& param : flat.params()) {
     const at::Tensor value = param.parameter->value.detach();

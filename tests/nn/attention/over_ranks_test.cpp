@@ -1,5 +1,5 @@
 // Attention over sequence shards against attention on one device over the whole sequence: values, gradients, bytes on the wire,
-// and what is refused.
+// and refusals.
 #include "weft/nn/attention/over_ranks.h"
 
 #include <ATen/ops/empty.h>
@@ -39,7 +39,7 @@ struct Form {
 const Form kRing{"ring", ring_attention, ring_attention_bytes};
 const Form kAllToAll{"all_to_all", all_to_all_attention, all_to_all_attention_bytes};
 
-/// A whole attention: q, k, v and the gradient of its output, and what one device makes of them in float64.
+/// A whole attention: q, k, v, the gradient of its output, and one device's results in float64.
 struct Whole {
   Whole(int64_t heads, int64_t kv_heads, int64_t tokens, at::ScalarType dtype) {
     const auto random = [&](int64_t h) { return at::randn({2, h, tokens, 8}).to(dtype); };
@@ -56,13 +56,13 @@ struct Whole {
   std::vector<at::Tensor> gradients;
 };
 
-/// Small enough that no message fits its ring of shared memory: each has to be moved on by waits.
+/// Small enough that no message fits the shared-memory ring: waits must move each one.
 Group context_group(const World& world, BackendKind backend = BackendKind::shm) {
   const Mesh mesh(world, {{"cp", world.size()}});
   return mesh.group(mesh.axis("cp"), {.backend = backend, .timeout = std::chrono::seconds(20), .message_bytes = 4096});
 }
 
-/// Throws where this rank's part of a result is off, so that run_ranks names the rank.
+/// Throws if this rank's part of a result is off, so that run_ranks names the rank.
 void expect_close(const at::Tensor& own, const at::Tensor& whole, const std::vector<ShardRange>& ranges, double bound,
                   const std::string& name) {
   const double error = relative_error(own, take_shards(whole, 2, ranges));
@@ -81,7 +81,7 @@ struct Row {
   BackendKind backend = BackendKind::shm;
 };
 
-/// Forward and backward on one rank; the group is gone from here before backward runs.
+/// Forward and backward on one rank; the group handle is gone before backward runs.
 void run_rank(const World& world, const Row& row, const Whole& whole, double bound) {
   const int64_t tokens = whole.out.size(2);
   const std::vector<ShardRange> ranges = zigzag(tokens, row.ranks, world.rank());
@@ -137,8 +137,7 @@ INSTANTIATE_TEST_SUITE_P(Table, ContextAttention,
                                          Row{kAllToAll, 3, 6, 2}, Row{kAllToAll, 4, 4, 1, BackendKind::gloo}),
                          name_of);
 
-// One kernel over the whole is off by half as much: it rounds its output as well. Gradients travel in float32, as the bytes
-// show.
+// One kernel over the whole has half the error, as it also rounds its output. Gradients travel in float32, as the bytes show.
 TEST(ContextAttentionTypes, Bfloat16IsJoinedInFloat32) {
   at::manual_seed(1);
   const Whole whole(4, 2, 64, at::kBFloat16);
@@ -150,7 +149,7 @@ TEST(ContextAttentionTypes, Bfloat16IsJoinedInFloat32) {
   }
 }
 
-/// Moves nothing: a group as one rank would see it, for what runs on the meta device.
+/// Moves no data: one rank's view of a group, for the meta device.
 class Recorder : public Backend {
  public:
   Recorder(int ranks, int rank) : Backend({"cp", std::vector<int>(ranks), rank}) {}
@@ -166,7 +165,7 @@ class Recorder : public Backend {
   at::Tensor allocate(int64_t, at::ScalarType, std::string_view) override { return {}; }
 };
 
-/// The memory that the header declares, where q, k and v are `x`.
+/// Memory as declared in the header, when q, k and v are `x`.
 void expect_declared_memory(const MeasuredCost& cost, const Form& form, const at::Tensor& x, int ranks) {
   const int64_t narrow = x.numel() * x.element_size(), wide = x.numel() * 4, sums = wide / x.size(3);
   const bool ring = form.attend == ring_attention;
@@ -182,7 +181,7 @@ void expect_declared_memory(const MeasuredCost& cost, const Form& form, const at
   EXPECT_LE(cost.backward_peak_bytes, with_gradients + cost.saved_bytes + backward + 2 * sums + scratch(true));
 }
 
-// The keys that no query sees are left out: each rank computes the same, a little over half of what it would with all of them.
+// Keys that no query sees are skipped: each rank computes the same, a little over half of the work with all keys.
 TEST(ContextAttentionOnMeta, CostsAreMeasuredWithoutDataOrPeers) {
   const int64_t batch = 3, heads = 8, tokens = 32, width = 16;
   const at::Tensor x = at::empty({batch, heads, tokens, width}, at::TensorOptions(at::kBFloat16).device(at::kMeta));
@@ -242,7 +241,7 @@ TEST(ContextAttentionMisuse, WhatDoesNotFitIsRefusedBeforeAnythingIsSent) {
       {kRing, two, ones(4, 6)[0], ones(4, 6), ones(4, 6), "do not fit"},
       {kRing, two, ones(4, 6), {}, ones(4, 6), "must be defined"},
       {kAllToAll, three, ones(4, 6), ones(4, 6), ones(4, 6),
-       "3 ranks cannot share 4 attention heads alike; take 1, 2, 4 ranks (layout.cp), or "
+       "3 ranks cannot share 4 attention heads evenly; use 1, 2, 4 ranks (layout.cp), or "
        "layout.context_attention = \"ring\""},
   };
   for (const auto& c : cases) {
@@ -263,14 +262,14 @@ TEST(ContextAttentionMisuse, ThereIsNoSecondDerivative) {
   }
 }
 
-/// What the last rank does wrong, and what the others are told.
+/// The last rank's mistake, and the error on the others.
 struct Wrong {
   const char* name;
   std::function<void(const Form&, const at::Tensor&, const Group&)> last_rank;
-  bool all_fail;  ///< it too
+  bool all_fail;  ///< including the last rank
 };
 
-// No rank waits for one that has left or that calls something else, in forward or in backward.
+// No rank waits for one that has left or makes a different call, in forward or in backward.
 TEST(ContextAttentionMisuse, NobodyHangsOnAPeerThatFails) {
   const auto attend = [](const Form& form, const at::Tensor& x, const Group& cp) {
     return form.attend(x, x, x, cp, "layer 3");
@@ -293,7 +292,7 @@ TEST(ContextAttentionMisuse, NobodyHangsOnAPeerThatFails) {
     for (const BackendKind backend : {BackendKind::shm, BackendKind::gloo}) {
       for (const Wrong& wrong : wrongs) {
         for (const int ranks : {2, 4}) {
-          // Gloo looks for evidence for a second each time.
+          // Gloo searches for evidence for a second each time.
           if (backend == BackendKind::gloo && (ranks == 4 || form.attend != ring_attention)) continue;
           SCOPED_TRACE(fmt::format("{}, {} of {} {}", form.name, ranks - 1, ranks, wrong.name));
           std::atomic<int> errors{0};

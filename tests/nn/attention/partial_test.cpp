@@ -1,4 +1,4 @@
-// Pieces of attention: both kernels against the exact formula and each other, and pieces joined against the whole.
+// Pieces of attention: both kernels against the exact formula and each other, and merged pieces against the whole.
 #include "weft/nn/attention/partial.h"
 
 #include <ATen/ops/randn.h>

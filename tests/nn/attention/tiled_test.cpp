@@ -1,5 +1,5 @@
-// Attention in tiles: as exact as LibTorch's kernel, whatever the sizes and strides, and the same bits on every instruction set
-// and any number of threads.
+// Attention in tiles: as exact as LibTorch's kernel for any sizes and strides, with the same bits on every instruction set and
+// any number of threads.
 #include "weft/nn/attention/tiled.h"
 
 #include <ATen/Parallel.h>
@@ -31,7 +31,7 @@ struct Shape {
   AttentionMask mask;
 };
 
-// Tiles are of 64 queries and keys; vectors of 16 elements of a head at most.
+// Tiles have 64 queries and keys, vectors at most 16 elements of a head.
 constexpr AttentionMask kCausal = AttentionMask::causal, kAll = AttentionMask::none;
 const Shape kShapes[] = {{2, 3, 3, 64, 64, 64, kCausal},  {1, 4, 2, 130, 130, 20, kCausal}, {2, 2, 1, 193, 193, 16, kCausal},
                          {1, 2, 2, 65, 65, 100, kCausal}, {1, 4, 2, 70, 133, 48, kAll},     {1, 1, 1, 1, 200, 7, kAll},
@@ -41,7 +41,7 @@ struct Inputs {
   at::Tensor q, k, v, dout;
 };
 
-// As a projection leaves them: heads side by side in a token, and q, k and v with other things between.
+// Layout of a projection's output: heads adjacent in a token, q, k and v interleaved with other data.
 at::Tensor heads_of_rows(int64_t batch, int64_t tokens, int64_t heads, int64_t width, at::ScalarType dtype) {
   return at::randn({batch, tokens, heads * width + 5})
       .to(dtype)
@@ -100,7 +100,7 @@ TEST(TiledAttention, IsAsExactAsLibTorchs) {
         const double floor = dtype == at::kFloat ? 8e-7 : 4e-3;
         for (size_t i = 0; i < ours.size(); ++i) {
           EXPECT_EQ(ours[i].sizes(), theirs[i].sizes());
-          if (expected[i].abs().max().item().toDouble() < 1e-9) continue;  // one key: nothing comes back to queries and keys
+          if (expected[i].abs().max().item().toDouble() < 1e-9) continue;  // one key: queries and keys get no gradient
           EXPECT_LT(relative_error(ours[i], expected[i]), 2 * relative_error(theirs[i], expected[i]) + floor) << "result " << i;
         }
       }
@@ -162,7 +162,7 @@ TEST(TiledAttention, WhatIsNoNumberStaysNone) {
   in.k.narrow(2, 70, 1).fill_(NAN);
   const at::Tensor out = attend_in_tiles(in.q, in.k, in.v, kCausal).out;
   EXPECT_TRUE(out.narrow(2, 70, 30).isnan().all().item().toBool());
-  EXPECT_FALSE(out.narrow(2, 0, 70).isnan().any().item().toBool());  // which do not see it
+  EXPECT_FALSE(out.narrow(2, 0, 70).isnan().any().item().toBool());  // hidden from them
 }
 
 TEST(TiledAttention, TakesScoresFarApart) {

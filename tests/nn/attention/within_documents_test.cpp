@@ -1,4 +1,4 @@
-// Attention within documents that lie side by side: what it gives is what each document gives by itself.
+// Attention within packed documents: the results equal those of each document alone.
 #include "weft/nn/attention/within_documents.h"
 
 #include <ATen/ops/arange.h>
@@ -19,7 +19,7 @@
 namespace weft::within_documents_test {
 namespace {
 
-/// Places of documents of these lengths, which fill a sample.
+/// Places for documents of these lengths, which fill a sample.
 at::Tensor places_of(const std::vector<std::vector<int64_t>>& samples) {
   std::vector<at::Tensor> rows;
   for (const std::vector<int64_t>& lengths : samples) {
@@ -40,7 +40,7 @@ at::Tensor random(at::IntArrayRef sizes, uint64_t seed, at::ScalarType dtype = a
   return at::randn(sizes, at::detail::createCPUGenerator(seed), at::kFloat).to(dtype);
 }
 
-/// The output and the gradients of what `attend` gives of these, from the same gradient of the output.
+/// The output and gradients of `attend` for these inputs and the given gradient of the output.
 template <class Attend>
 Tensors results(const Tensors& inputs, const at::Tensor& dout, const Attend& attend) {
   Tensors leaves;
@@ -52,7 +52,7 @@ Tensors results(const Tensors& inputs, const at::Tensor& dout, const Attend& att
   return all;
 }
 
-/// Puts together what documents give one by one; tokens are dim `dim` of inputs and gradients, dim 1 of the output.
+/// Concatenates results of single documents; tokens are dim `dim` of inputs and gradients, dim 1 of the output.
 template <class Attend>
 Tensors one_by_one(const Tensors& inputs, const at::Tensor& dout, const DocumentRuns& runs, int64_t dim, const Attend& attend) {
   Tensors all = {at::zeros_like(dout)};
@@ -98,7 +98,7 @@ TEST(DocumentAttention, GroupedQueriesToo) {
   expect_same(packed, one_by_one(inputs, dout, runs, 2, [](const Tensors& x) { return attention(x[0], x[1], x[2]); }));
 }
 
-/// What GPUs run, on the CPU: other kernels, so within rounding.
+/// The GPU path, on the CPU: other kernels, so within rounding.
 TEST(DocumentAttention, OfLibTorchsOperationsIsTheSame) {
   const auto heads = [](int64_t number, uint64_t seed) { return random({4, 50, number, 8}, seed).transpose(1, 2); };
   const Tensors inputs = {heads(4, 1), heads(2, 2), heads(2, 3)};
@@ -126,7 +126,7 @@ TEST(DocumentAttention, RunsCoverEachTokenOnce) {
       several = several || lengths.size() > 1;
     }
     const Documents documents({at::Tensor(), places_of(samples)}, {}, "test");
-    EXPECT_EQ(documents.side_by_side(), several);
+    EXPECT_EQ(documents.is_packed(), several);
     EXPECT_EQ(documents.runs().empty(), !several) << "one document a sample is the usual case";
     std::vector<std::vector<int64_t>> found(samples.size());
     for (const DocumentRun& run : documents.runs()) {
@@ -141,7 +141,8 @@ TEST(DocumentAttention, RunsCoverEachTokenOnce) {
 
 TEST(Documents, AreHandedOnWhereThereAreAny) {
   const at::Tensor x = random({1, 4, 2}, 1), places = places_of({{3, 1}});
-  const Tensors with = Documents({x, places}, {}, "test").handed_on(x), without = Documents({x}, {}, "test").handed_on(x);
+  const Tensors with = Documents({x, places}, {}, "test").outputs_with_places(x),
+                without = Documents({x}, {}, "test").outputs_with_places(x);
   ASSERT_EQ(with.size(), 2u);
   EXPECT_TRUE(with[1].is_same(places));
   EXPECT_EQ(without.size(), 1u);
@@ -152,16 +153,16 @@ TEST(Documents, PlacesThatAreNoneAreOneLine) {
     return test::refusal([&] { Documents({places, places}, context, "h.0").check_beside(places_of({{2, 2}})); });
   };
   EXPECT_EQ(refusal(places_of({{2, 2}}).to(at::kFloat)),
-            "h.0: input 1 tells each token's place within its document and must be int64 [batch, tokens]; it is Float [1, 4]");
+            "h.0: input 1 (each token's position in its document) must be int64 [batch, tokens]; it is Float [1, 4]");
   EXPECT_NE(refusal(at::arange(4, at::kLong)).find("it is Long [4]"), std::string::npos);
   EXPECT_EQ(refusal(places_of({{2, 3}})),
-            "h.0: input 1 tells each token's place within its document and is Long [1, 5], but the token ids are Long [1, 4]");
+            "h.0: input 1 (each token's position in its document) is Long [1, 5], but the token ids are Long [1, 4]");
   EXPECT_EQ(refusal(at::tensor({1, 2, 3, 4}, at::kLong).unsqueeze(0)),
-            "h.0: input 1, sample 0, token 0: place 1 begins a sample; a document's places are 0, 1, 2, ...");
+            "h.0: input 1, sample 0, token 0: position 1 begins a sample; positions in a document are 0, 1, 2, ...");
   EXPECT_EQ(refusal(at::tensor({0, 1, 3, 4}, at::kLong).unsqueeze(0)),
-            "h.0: input 1, sample 0, token 2: place 3 after 1; a document's places are 0, 1, 2, ...");
+            "h.0: input 1, sample 0, token 2: position 3 after 1; positions in a document are 0, 1, 2, ...");
   EXPECT_EQ(refusal(at::tensor({0, 1, 0, -1}, at::kLong).unsqueeze(0)),
-            "h.0: input 1, sample 0, token 3: place -1 after 0; a document's places are 0, 1, 2, ...");
+            "h.0: input 1, sample 0, token 3: position -1 after 0; positions in a document are 0, 1, 2, ...");
 }
 
 TEST(Documents, DoNotGoWithSequencesThatRanksShare) {
@@ -175,7 +176,7 @@ TEST(Documents, DoNotGoWithSequencesThatRanksShare) {
               std::string::npos);
     EXPECT_NE(test::refusal([&] {
                 attention(qkv, 2, context, "h.0", runs_of({{2, 2}}));
-              }).find("do not go with sequences"),
+              }).find("cannot be combined with sequences"),
               std::string::npos);
   });
 }

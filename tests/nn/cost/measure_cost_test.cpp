@@ -43,7 +43,7 @@ TEST(Cost, LlamaLayerCountsItsMatrixProducts) {
   const double scores = 2.0 * 2.0 * batch * tokens * tokens * width;
   EXPECT_DOUBLE_EQ(costs[1].forward_flops, projections + scores);
   EXPECT_DOUBLE_EQ(costs[1].backward_flops, 2.0 * projections + 2.5 * scores);
-  // A number a row of each norm, the second one's input; q, k, v; attention's output, and its log-sums; gate and up. Cosines
+  // One number per row of each norm, the second norm's input; q, k, v; attention's output and log-sums; gate and up. Cosines
   // and sines. The first norm's input is the layer's own.
   const double kept = batch * tokens * (2.0 + width + 2 * width + width + 4 + 2 * ffn) + tokens * 16;
   EXPECT_DOUBLE_EQ(static_cast<double>(costs[1].saved_bytes), 4.0 * kept);
@@ -60,12 +60,12 @@ TEST(Cost, ConvolutionCountsEveryMultiplyAddTwice) {
   EXPECT_DOUBLE_EQ(costs[1].backward_flops, 2.0 * second);
 }
 
-/// Places of tokens within documents: an input of every block but no memory of its own, and sent where activations are.
+/// Positions of tokens within documents: an input of every block without its own memory, sent along with activations.
 TEST(Cost, PlacesGoAlongTheChainAndAreKeptOnce) {
   const int64_t batch = 3, tokens = 32, width = 64, places = batch * tokens * 8;
   const std::vector<std::pair<Model, int64_t>> models = {
       {gpt({.layers = 2, .heads = 4, .width = width, .context = tokens, .vocabulary = 100}), 0},
-      // Cosines and sines of each sample, not of all alike.
+      // Cosines and sines of each sample, not shared by all.
       {llama({.layers = 2, .heads = 4, .width = width, .ffn = 96, .context = tokens, .vocabulary = 100}),
        (batch - 1) * tokens * 16 * 4}};
   for (auto [model, more] : models) {
@@ -102,7 +102,7 @@ TEST(Cost, AHugeModelNeedsNoMemory) {
   EXPECT_GT(costs[50].forward_flops, 7e12);
 }
 
-/// Another block, which tells nothing of its kind and counts how often it runs.
+/// A block that does not state its kind and counts its runs.
 class Wrapped : public Block {
  public:
   Wrapped(std::shared_ptr<Block> block, int& forwards) : block_(std::move(block)), forwards_(forwards) {}
@@ -119,7 +119,7 @@ class Wrapped : public Block {
   int& forwards_;
 };
 
-/// The same, and of the kind of the block in it.
+/// The same, with the kind of the wrapped block.
 class WrappedOfKind : public Wrapped, public HasKind {
  public:
   using Wrapped::Wrapped;
@@ -141,7 +141,7 @@ auto numbers(const MeasuredCost& c) {
                     c.backward_peak_bytes, c.input_flops, c.deferred_bytes);
 }
 
-// Every model that weft has, its blocks measured once a kind and each by itself.
+// Every weft model, with blocks measured once per kind and each separately.
 TEST(Cost, BlocksThatAreAlikeCostTheSame) {
   const Tensors tokens = {meta({3, 32}, at::kLong)}, images = {meta({5, 1, 28, 28}, at::kFloat)};
   const auto small_gpt = [](bool tied, double dropout) {

@@ -103,7 +103,7 @@ TEST(FlatModel, AnUnusedParameterHasAZeroGradient) {
   EXPECT_TRUE(used.gradient.eq(1.0).all().item<bool>());
 }
 
-/// A stage's rank: the blocks in the middle.
+/// A pipeline stage: the middle blocks.
 TEST(FlatModel, BlocksOfOtherRanksTakeNoMemoryAndChangeNothing) {
   FlatModel all(tiny_gpt(), {});
   initialise(all, 3);
@@ -122,9 +122,9 @@ TEST(FlatModel, BlocksOfOtherRanksTakeNoMemoryAndChangeNothing) {
     EXPECT_EQ(part.holds(b), held);
     EXPECT_EQ(part.is_tied_copy(b), b == 2);
     EXPECT_EQ(part.flat(b).numel, held ? all.flat(b).numel : 0);
-    EXPECT_EQ(part.flat(b).whole_numel, all.flat(b).numel) << "what its holder has";
+    EXPECT_EQ(part.flat(b).whole_numel, all.flat(b).numel) << "same as on its holder";
     if (held) {
-      EXPECT_TRUE(at::equal(part.flat(b).weights, all.flat(b).weights)) << "drawn as ever";
+      EXPECT_TRUE(at::equal(part.flat(b).weights, all.flat(b).weights)) << "same random values";
     }
   }
   EXPECT_EQ(part.gradient_offset(1), 0);
@@ -133,7 +133,7 @@ TEST(FlatModel, BlocksOfOtherRanksTakeNoMemoryAndChangeNothing) {
   ASSERT_EQ(part.params().size(), all.params().size());
   for (size_t i = 0; i < all.params().size(); ++i) {
     EXPECT_EQ(part.params()[i].name, all.params()[i].name);
-    EXPECT_EQ(part.params()[i].offset, all.params()[i].offset) << "what is read from others is where they have it";
+    EXPECT_EQ(part.params()[i].offset, all.params()[i].offset) << "same place as on the ranks that are read from";
   }
 }
 
@@ -148,9 +148,9 @@ TEST(FlatModel, GivenValuesOfOtherRanksBlocksAreLetGo) {
   FlatModel flat(std::move(model), {.held = {true, false}, .shares_given = true});
   flat.share_given([&](const at::Tensor& values, bool held, const std::string& what) {
     shared.push_back(what + (held ? ", held" : ""));
-    EXPECT_EQ(values.sum().item<float>(), held ? 4.0F : 1000.0F) << "what this rank was given";
+    EXPECT_EQ(values.sum().item<float>(), held ? 4.0F : 1000.0F) << "this rank's given values";
   });
-  EXPECT_EQ(shared, (std::vector<std::string>{"weights of a, held", "weights of b"})) << "whoever gives may hold others";
+  EXPECT_EQ(shared, (std::vector<std::string>{"weights of a, held", "weights of b"})) << "the giving rank may hold others";
   EXPECT_TRUE(here.value.detach().eq(1.0).all().item<bool>());
   EXPECT_EQ(elsewhere.value.storage().nbytes(), 0U);
 }

@@ -1,4 +1,4 @@
-// Flat models divided over ranks: the parts are those of the whole, bit for bit.
+// Flat models divided over ranks: the parts match the whole bit for bit.
 #include <ATen/ops/equal.h>
 #include <ATen/ops/full.h>
 #include <ATen/ops/randn.h>
@@ -23,7 +23,7 @@ namespace {
 
 Model tiny_cnn() { return cnn({.width = 4}); }
 
-/// The first of the ranks' values are the whole's; what the larger padding adds is zero.
+/// The ranks' first values are the whole's; additional padding is zero.
 void expect_whole(const at::Tensor& joined, const at::Tensor& whole, const std::string& what) {
   ASSERT_GE(joined.numel(), whole.numel()) << what;
   EXPECT_TRUE(at::equal(joined.narrow(0, 0, whole.numel()), whole)) << what;
@@ -88,8 +88,8 @@ TEST(ShardedFlat, LateShardsAreMadeOneAtATime) {
     for (int other = b; other < flat.num_blocks(); ++other) EXPECT_FALSE(flat.flat(other).master.defined()) << b << other;
     flat.initialise(b, 3);
     EXPECT_TRUE(flat.flat(b).master.defined());
-    EXPECT_EQ(flat.flat(b).master.storage().nbytes(), flat.flat(b).master.nbytes()) << "memory of its own";
-    flat.flat(b).master.reset();  // as an offloaded one
+    EXPECT_EQ(flat.flat(b).master.storage().nbytes(), flat.flat(b).master.nbytes()) << "separate memory";
+    flat.flat(b).master.reset();  // as when offloaded
     flat.flat(b).shard.reset();
   }
 }
@@ -120,7 +120,7 @@ TEST(ShardedFlat, BlocksShareWeightBuffersOneAtATime) {
 TEST(ShardedFlat, AsksForEachBufferOnceAndInItsType) {
   std::map<std::string, std::pair<int64_t, at::ScalarType>> made;
   const auto allocate = [&made](FlatBuffer buffer, int64_t numel, at::ScalarType dtype, const std::string& what) {
-    if (buffer == FlatBuffer::master) return at::zeros({numel}, dtype);  // of each part of a block
+    if (buffer == FlatBuffer::master) return at::zeros({numel}, dtype);  // for each part of a block
     EXPECT_TRUE(made.emplace(what, std::pair(numel, dtype)).second) << what;
     return at::zeros({numel}, dtype);
   };
@@ -201,7 +201,7 @@ TEST(ShardedFlat, StatisticsMoveOnTheRankThatOwnsThem) {
   EXPECT_TRUE(at::equal(whole.flat(0).weights.narrow(0, 0, range.begin), before.narrow(0, 0, range.begin)));
 }
 
-/// Two modules with values of their own; the second one's bias is frozen.
+/// Two modules with their own values; the second one's bias is frozen.
 Model given_model(double value) {
   const c10::NoGradGuard no_grad;
   torch::nn::Sequential sequence(torch::nn::Linear(9, 20), torch::nn::Linear(20, 7));

@@ -1,5 +1,5 @@
-// GELU and SwiGLU: as exact as LibTorch's, values and gradients, far out too; the same bits whatever computes. And of all that
-// kernels run backward: it is differentiated once only.
+// GELU and SwiGLU: values and gradients as exact as LibTorch's, also for large inputs, with the same bits on any processor. And
+// functions whose backward is a kernel can be differentiated only once.
 #include <ATen/Parallel.h>
 #include <ATen/ops/arange.h>
 #include <ATen/ops/empty.h>
@@ -42,7 +42,7 @@ struct Case {
   const char* name;
   size_t inputs;
   All ours;
-  All ours_again;  ///< the value made in backward, all in the places of what goes in
+  All ours_again;  ///< the value recomputed in backward, results written over the inputs
   All theirs;      ///< by operators, in any type
 };
 
@@ -83,7 +83,7 @@ Tensors their_swiglu(const Tensors& x, const at::Tensor& dy) {
 const Case kCases[] = {{"gelu", 1, our_gelu, our_gelu_again, their_gelu},
                        {"swiglu", 2, our_swiglu, our_swiglu_again, their_swiglu}};
 
-/// Of float32: what goes in first covers all that is of interest, the rest is random.
+/// In float32: the first inputs cover all ranges of interest, the rest is random.
 Tensors inputs_of(const Case& c, int64_t count, uint64_t seed) {
   at::manual_seed(seed);
   Tensors inputs = {at::linspace(-12.0, 12.0, count, at::TensorOptions(at::kFloat))};
@@ -144,7 +144,7 @@ TEST_P(ActivationTest, HasTheSameBitsWhateverComputes) {
   }
 }
 
-// Where LibTorch's own, which multiplies infinity by 0, is no number any more.
+// LibTorch's own multiplies infinity by 0 there and gives NaN.
 TEST_P(ActivationTest, GoesOnFarOut) {
   const Case& c = GetParam();
   const at::Tensor x =
@@ -162,13 +162,13 @@ TEST_P(ActivationTest, GoesOnFarOut) {
 
 INSTANTIATE_TEST_SUITE_P(Table, ActivationTest, ::testing::ValuesIn(kCases), [](const auto& info) { return info.param.name; });
 
-/// Errors in units of the last place of the exact value, or of 1e-30 where that is smaller.
+/// Errors in units in the last place of the exact value, or of 1e-30 if that is smaller.
 double largest_ulps(const at::Tensor& x, const at::Tensor& exact) {
   const at::Tensor unit = exact.abs().clamp_min(1e-30).log2().floor_().sub_(23).exp2_();
   return x.to(at::kDouble).sub(exact).div_(unit).abs().max().item().toDouble();
 }
 
-// Where it is small, towards -5.5, it loses as many bits as the exponent of e has; LibTorch's own loses all digits.
+// Small values, towards -5.5, lose as many bits as the exponent of e has; LibTorch's own lose all digits.
 TEST(Gelu, HasDigitsWhereItIsSmall) {
   const at::Tensor x = at::linspace(-5.5, 12.0, 100003, at::TensorOptions(at::kFloat)), near = x.gt(-1.0);
   const at::Tensor exact = at::gelu(x.to(at::kDouble), "tanh"), ours = gelu_value(x);
@@ -186,18 +186,18 @@ TEST(Gelu, TakesWhatNoKernelDoes) {
   }
 }
 
-// A graph that is kept reads them again; one that is run once does not.
+// A kept graph reads them again; one that runs once does not.
 TEST(UsedUpInputs, AreWrittenOverInTheLastBackwardAlone) {
   for (const auto& [activation, inputs] : {std::pair{&kGelu, 1}, {&kSwiglu, 2}}) {
     at::manual_seed(4);
     Tensors x;
     for (int i = 0; i < inputs; ++i) x.push_back(at::randn({2, 3, 8}));
     const at::Tensor weight = at::randn({5, 8}), dy = at::randn({2, 3, 5}), value = activation->value(x);
-    const auto run = [&, activation = activation](const Tensors& of, bool used_up) {
+    const auto run = [&, activation = activation](const Tensors& of, bool overwritable) {
       Parameter own{weight.detach().requires_grad_(), at::zeros_like(weight)};
       Tensors leaves;
       for (const at::Tensor& one : of) leaves.push_back(one.detach().requires_grad_());
-      const LayerInput input = used_up ? LayerInput::used_up(leaves, *activation) : LayerInput(leaves, *activation);
+      const LayerInput input = overwritable ? LayerInput::overwritable(leaves, *activation) : LayerInput(leaves, *activation);
       const at::Tensor y = linear(input, own, nullptr, {});
       for (const bool keeps : {true, false}) {
         for (at::Tensor& leaf : leaves) leaf.mutable_grad() = at::Tensor();

@@ -1,4 +1,4 @@
-// Sums over rows: as exact as LibTorch's, in bfloat16 rounded once; the same bits whatever computes.
+// Sums over rows: as exact as LibTorch's, rounded once in bfloat16, with the same bits on any processor.
 #include "weft/nn/functional/column_sums.h"
 
 #include <ATen/Parallel.h>
@@ -14,12 +14,12 @@
 namespace weft::column_sums_test {
 namespace {
 
-// Rows that fill fours, chunks and the most of chunks, and such that do not; columns that fill vectors or do not.
+// Row counts with and without remainders of fours, chunks and the maximum of chunks; columns with and without whole vectors.
 const std::vector<std::vector<int64_t>> kSizes = {{1, 1}, {3, 40}, {64, 17}, {65, 1152}, {2048, 33}, {4100, 7}, {9000, 16}};
 
 at::Tensor random(at::IntArrayRef sizes) { return at::randn(sizes, at::detail::createCPUGenerator(1), at::kFloat).add_(0.1); }
 
-/// Of all columns: one may be rounded well by chance.
+/// Over all columns: a single one may be rounded well by chance.
 double mean_square_error(const at::Tensor& x, const at::Tensor& exact) {
   return x.to(at::kDouble).sub(exact).square().mean().item().toDouble();
 }

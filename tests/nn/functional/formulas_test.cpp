@@ -1,5 +1,4 @@
-// Functions with a backward of their own against the formulas they stand for, in float64 and with autograd's backward: values
-// and every gradient.
+// Functions with a custom backward against their formulas in float64 with autograd's backward: values and every gradient.
 #include <ATen/ops/allclose.h>
 #include <ATen/ops/arange.h>
 #include <ATen/ops/cat.h>
@@ -21,14 +20,14 @@ namespace {
 
 using Tensors = std::vector<at::Tensor>;
 
-constexpr double kEps = 1e-2;  // large, so that a wrong place for it shows
+constexpr double kEps = 1e-2;  // large, so that a misplaced eps shows
 constexpr double kTheta = 100.0;
 
 at::Tensor rms_formula(const at::Tensor& x, const at::Tensor& weight) {
   return x.div(x.square().mean(-1, true).add(kEps).sqrt()).mul(weight);
 }
 
-/// Not from 0 and not in order: a rank may hold any part of a sequence.
+/// Unordered and not from 0: a rank may hold any part of a sequence.
 at::Tensor positions() { return at::tensor({5, 3, 11, 0, 40, 7}, at::kLong); }
 
 at::Tensor rotated(const at::Tensor& x) { return rotate(x, rotation_at(positions(), x.size(-1), kTheta, x.scalar_type())); }
@@ -113,14 +112,14 @@ TEST_P(FormulaTest, HoldsForValueAndGradients) {
 
 INSTANTIATE_TEST_SUITE_P(Table, FormulaTest, ::testing::ValuesIn(cases()), [](const auto& info) { return info.param.name; });
 
-// The order of roundings in transformers' LlamaRMSNorm: normalised in float32, rounded, then times the weight.
+// Order of roundings in transformers' LlamaRMSNorm: normalised in float32, rounded, then times the weight.
 TEST(RmsNorm, RoundsANarrowInputWhereTransformersDoes) {
   const at::Tensor x = at::randn({64, 48}).to(at::kBFloat16), weight = at::randn({48}).to(at::kBFloat16);
   const at::Tensor wide = x.to(at::kFloat);
   const at::Tensor normalised = wide.mul(wide.square().mean(-1, true).add(kEps).rsqrt());
   EXPECT_TRUE(at::equal(normalise(x, {.weight = weight, .eps = kEps}), normalised.to(at::kBFloat16).mul(weight)));
   EXPECT_FALSE(at::equal(normalise(x, {.weight = weight, .eps = kEps}), normalised.mul(weight).to(at::kBFloat16)))
-      << "the test tells nothing";
+      << "the test proves nothing";
 }
 
 TEST(Rotary, ProductsDependOnDistancesAlone) {
@@ -140,7 +139,7 @@ TEST(Refusals, NameTheSizes) {
             "rotary embedding: a head of 5 elements cannot be rotated; its width must be even");
   const at::Tensor q = at::ones({1, 4, 2, 2}), k = at::ones({1, 3, 2, 2});
   EXPECT_EQ(test::refusal([&] { attention(q, k, k); }),
-            "attention: 4 query heads do not share 3 key-value heads evenly; make them a multiple");
+            "attention: 4 query heads do not share 3 key-value heads evenly; make q's a multiple");
 }
 
 }  // namespace

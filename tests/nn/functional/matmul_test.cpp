@@ -1,4 +1,4 @@
-// Matrix products: near the exact ones for every way that the operands may lie, and the same bits wherever they lie.
+// Matrix products: near the exact ones for every operand layout, with the same bits at any address.
 #include "weft/nn/functional/matmul.h"
 
 #include <ATen/Context.h>
@@ -84,7 +84,7 @@ TEST_P(MatmulTest, AddsABias) {
 TEST_P(MatmulTest, HasTheSameBitsWhereverItsOperandsLieAndOnAnyThread) {
   const at::Tensor first = added(0);
   for (const int64_t offset : {16, 64, 192}) EXPECT_TRUE(at::equal(added(offset), first)) << offset;
-  if (goes_to_onednn(a_, b_)) {
+  if (uses_onednn(a_, b_)) {
     EXPECT_TRUE(at::equal(added(3), first)) << "MKL's bits are those of aligned operands only";
   }
   at::Tensor elsewhere;
@@ -98,7 +98,7 @@ TEST(Matmul, WhoeverTurnsOneDnnOffGetsLibTorchsBits) {
   const at::Tensor a = at::randn({128, 128}), b = at::randn({128, 128});
   const at::Tensor out = at::empty({128, 128});
   at::globalContext().setUserEnabledMkldnn(false);
-  const bool used = goes_to_onednn(a, b);
+  const bool used = uses_onednn(a, b);
   multiply(out, a, b);
   at::globalContext().setUserEnabledMkldnn(true);
   EXPECT_FALSE(used);
@@ -106,11 +106,11 @@ TEST(Matmul, WhoeverTurnsOneDnnOffGetsLibTorchsBits) {
 }
 
 TEST(Matmul, SmallAndNarrowProductsStayWithLibTorch) {
-  EXPECT_FALSE(goes_to_onednn(at::zeros({32, 64}), at::zeros({64, 128})));
+  EXPECT_FALSE(uses_onednn(at::zeros({32, 64}), at::zeros({64, 128})));
   const auto narrow = at::TensorOptions(at::kBFloat16);
-  EXPECT_FALSE(goes_to_onednn(at::zeros({256, 256}, narrow), at::zeros({256, 256}, narrow)));
+  EXPECT_FALSE(uses_onednn(at::zeros({256, 256}, narrow), at::zeros({256, 256}, narrow)));
   const auto meta = at::TensorOptions(at::kMeta);
-  EXPECT_FALSE(goes_to_onednn(at::empty({256, 256}, meta), at::empty({256, 256}, meta)));
+  EXPECT_FALSE(uses_onednn(at::empty({256, 256}, meta), at::empty({256, 256}, meta)));
 }
 
 }  // namespace

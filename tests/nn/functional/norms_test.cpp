@@ -1,5 +1,5 @@
-// Layer norm and RMS norm with what is added before them and to their gradient: as exact as LibTorch's; the same bits whatever
-// computes, and when made again.
+// Layer norm and RMS norm with additions before them and to their gradient: as exact as LibTorch's, with the same bits on any
+// processor and when recomputed.
 #include "weft/nn/functional/norms.h"
 
 #include <ATen/Parallel.h>
@@ -67,7 +67,7 @@ Result run(const Inputs& in) {
   return {n.sum, n.y, gradients.x, gradients.weight, gradients.bias};
 }
 
-/// By LibTorch's operators and autograd, of a sum that is given.
+/// By LibTorch's operators and autograd, for a given sum.
 Result by_autograd(const Inputs& in, const at::Tensor& sum) {
   const at::Tensor x = sum.detach().to(in.x.scalar_type()).requires_grad_(), weight = in.norm.weight.clone().requires_grad_();
   const at::Tensor bias = in.norm.centres() ? in.norm.bias.clone().requires_grad_() : at::Tensor();
@@ -78,7 +78,7 @@ Result by_autograd(const Inputs& in, const at::Tensor& sum) {
           bias.defined() ? bias.grad() : bias};
 }
 
-/// As a part of the largest value; without one, as it is.
+/// Error relative to the largest value; absolute if that is zero.
 double error_of(const at::Tensor& x, const at::Tensor& exact) {
   const double largest = exact.abs().max().item().toDouble();
   return x.to(at::kDouble).sub(exact).abs().max().item().toDouble() / (largest > 0.0 ? largest : 1.0);
@@ -93,7 +93,7 @@ void expect_equal(const Result& actual, const Result& expected, const std::strin
   }
 }
 
-// Rows that fill vectors and such that do not; more rows than one thread's sums of weight gradients are for.
+// Rows with and without whole vectors; more rows than one thread's sums of weight gradients cover.
 const std::vector<std::vector<int64_t>> kSizes = {{1, 1},     {5, 1},    {3, 3},       {2, 3, 17}, {65, 100},
                                                   {129, 384}, {3, 1031}, {5, 20, 404}, {5000, 17}, {2, 4096}};
 
@@ -101,8 +101,8 @@ TEST(Norms, AreAsExactAsLibTorchs) {
   for (const auto& sizes : kSizes) {
     for (const Kind kind : kKinds) {
       for (const Stream stream : kStreams) {
-        for (const double offset : {0.7, 40.0}) {           // where means are large, squares about 0 tell no variance
-          if (offset > 1.0 && sizes.back() < 17) continue;  // how the mean is rounded is most of the error of few columns
+        for (const double offset : {0.7, 40.0}) {           // for large means, squares about 0 give no variance
+          if (offset > 1.0 && sizes.back() < 17) continue;  // with few columns, the rounding of the mean dominates the error
           const Inputs in = make(sizes, kind, stream, at::kFloat, offset);
           const Result ours = run(in), exact = by_autograd(to(in, at::kDouble), ours.sum), theirs = by_autograd(in, ours.sum);
           EXPECT_TRUE(ours.sum.equal(stream == Stream::joined ? in.x + in.added : in.x));
@@ -118,8 +118,8 @@ TEST(Norms, AreAsExactAsLibTorchs) {
   }
 }
 
-/// What is computed is what the same numbers give in float32, rounded once. RMS norm's y is rounded on the way too
-/// (formulas_test.cpp), and the gradient of x before what is added to it.
+/// Results are those of float32, rounded once. RMS norm's y is also rounded on the way (formulas_test.cpp), and the gradient of
+/// x before the addition.
 TEST(Norms, RoundBfloat16OnlyAtTheEnd) {
   for (const std::vector<int64_t>& sizes : {std::vector<int64_t>{5, 1}, {65, 100}, {3, 5, 404}}) {
     for (const Kind kind : kKinds) {
@@ -169,7 +169,7 @@ TEST(Norms, HaveTheSameBitsWhateverComputes) {
   }
 }
 
-// Where there are no fused multiply-adds bits may differ, but not what they mean.
+// Without fused multiply-adds bits may differ, but not the accuracy.
 TEST(Norms, AreExactOnAnyProcessor) {
   for (const int64_t target : hwy::SupportedAndGeneratedTargets()) {
     for (const Kind kind : kKinds) {
@@ -187,7 +187,7 @@ TEST(Norms, AreExactOnAnyProcessor) {
   }
 }
 
-/// Those that no kernel takes go by operators.
+/// Types without a kernel use operators.
 TEST(Norms, TakeOtherTypes) {
   for (const Kind kind : kKinds) {
     for (const Stream stream : kStreams) {
@@ -221,7 +221,7 @@ TEST(Norms, GiveWhatIsLikeTheirInput) {
 TEST(Norms, TakeAnyOrderInMemory) {
   const auto turned = [](const at::Tensor& x) { return x.transpose(0, 1).contiguous().transpose(0, 1); };
   for (const Kind kind : kKinds) {
-    for (const at::ScalarType other : {at::kFloat, at::kBFloat16}) {  // of what is added
+    for (const at::ScalarType other : {at::kFloat, at::kBFloat16}) {  // type of the added tensor
       Inputs in = make({4, 7, 20}, kind, Stream::joined);
       in.added = in.added.to(other);
       const Inputs strided{turned(in.x), turned(in.added), turned(in.dy), turned(in.residual), in.norm};

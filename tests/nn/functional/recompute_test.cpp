@@ -1,4 +1,4 @@
-// A part that is computed again in backward: the same bits, and less kept.
+// A part recomputed in backward: the same bits, and less memory kept.
 #include "weft/nn/functional/recompute.h"
 
 #include <ATen/ops/allclose.h>
@@ -22,7 +22,7 @@ namespace {
 
 using WeakStorage = c10::weak_intrusive_ptr<c10::StorageImpl>;
 
-/// x + down(dropout(gelu(up(x)))), whose middle may be computed again; remembers what it made.
+/// x + down(dropout(gelu(up(x)))), with an optionally recomputed middle; records its intermediate values.
 struct Feed {
   explicit Feed(bool again, at::ScalarType dtype = at::kFloat) : again(again) {
     std::vector<ParamSpec> specs;
@@ -92,7 +92,7 @@ TEST(Recompute, KeepsNothingThatThePartMade) {
   EXPECT_EQ(plain.num_kept(), 2);
   EXPECT_EQ(again.num_kept(), 0);
   y2.sum().backward();
-  EXPECT_EQ(again.num_kept(), 0) << "what was made again is gone too";
+  EXPECT_EQ(again.num_kept(), 0) << "recomputed values are freed too";
 }
 
 TEST(Recompute, RunsOnceWhereThereIsNoBackward) {
@@ -115,7 +115,7 @@ TEST(Recompute, UsesOfOneInputAddUp) {
   const auto twice = [&](const at::Tensor& in) { return recompute(cube, recompute(cube, in)); };
   twice(x).add(recompute(cube, x)).sum().backward();
   cube(cube(x2)).add(cube(x2)).sum().backward();
-  EXPECT_TRUE(at::allclose(x.grad(), x2.grad()));  // their order is autograd's
+  EXPECT_TRUE(at::allclose(x.grad(), x2.grad()));  // summed in autograd's order
 }
 
 class RecomputePartsTest : public ::testing::TestWithParam<Model (*)()> {};

@@ -1,5 +1,5 @@
-// Rotary embedding by its kernel: as exact as by operators, rounded once, the same bits whatever computes, wherever heads lie.
-// The formula: formulas_test.cpp.
+// Rotary embedding by its kernel: as exact as by operators, rounded once, with the same bits on any processor and for any
+// layout of heads. The formula: formulas_test.cpp.
 #include "weft/nn/functional/rotary.h"
 
 #include <ATen/Parallel.h>
@@ -41,7 +41,7 @@ Rotation rotation(const Case& c, at::ScalarType type) {
 
 Rotation to(const Rotation& rotation, at::ScalarType type) { return {rotation.cos.to(type), rotation.sin.to(type)}; }
 
-/// Tokens outside heads, beside others: as a projection of queries, keys and values gives them.
+/// Tokens before heads, with other data between, as in a projection of queries, keys and values.
 at::Tensor heads(int64_t width, uint64_t seed) {
   return random({kBatch, kTokens, 2 * kHeads, width}, seed).transpose(1, 2).narrow(1, 2, kHeads);
 }
@@ -109,7 +109,7 @@ TEST(Rotary, HasTheSameBitsWhateverComputes) {
   }
 }
 
-// Elements that do not lie side by side, other numbers of dimensions and other types go by operators.
+// Non-contiguous elements, other numbers of dimensions and other types use operators.
 TEST(Rotary, TakesAnyOrderInMemory) {
   const Rotation by = rotation({40, Angles::of_tokens}, at::kFloat);
   const at::Tensor x = heads(40, 1), dy = heads(40, 2), apart = x.transpose(2, 3).contiguous().transpose(2, 3);

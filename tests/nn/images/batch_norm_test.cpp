@@ -1,4 +1,4 @@
-// BatchNorm over the samples of several ranks against at::batch_norm() of all of them on one device.
+// BatchNorm over the samples of several ranks against at::batch_norm() over all of them on one device.
 #include "weft/nn/images/batch_norm.h"
 
 #include <ATen/ops/allclose.h>
@@ -23,7 +23,7 @@ namespace {
 
 constexpr int64_t kChannels = 3;
 
-/// A layer's tensors, and what comes of x; gradients are of sum(y dy).
+/// A layer's tensors, and its results for x; gradients are of sum(y dy).
 struct Normed {
   BatchNormState state;
   at::Tensor y = {}, dx = {};
@@ -50,7 +50,7 @@ void run(Normed& normed, const at::Tensor& x, const at::Tensor& dy, const Forwar
 struct Case {
   std::vector<int64_t> samples;  ///< by rank
   at::ScalarType type = at::kFloat;
-  double tolerance = 1e-6;  ///< of values of about one
+  double tolerance = 1e-6;  ///< for values of about one
   bool channels_last = false;
 };
 
@@ -119,7 +119,7 @@ TEST(BatchNorm, OfOneValueAChannelIsRefused) {
     const Normed normed = fresh(at::kFloat);
     const at::Tensor x = at::zeros({world.rank(), kChannels, 1, 1});
     EXPECT_EQ(test::refusal([&] { batch_norm(x, normed.state, context); }),
-              "batch norm: 1 values a channel, over all ranks that are normalised together; it takes 2 or more: larger "
+              "batch norm: 1 values per channel over all ranks normalised together; it needs 2 or more: larger "
               "micro-batches");
   });
 }

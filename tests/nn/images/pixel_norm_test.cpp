@@ -1,4 +1,4 @@
-// Norms of images that lie channels-last, with what follows them, against LibTorch's operators in float64.
+// Norms of channels-last images, with the operations after them, against LibTorch's operators in float64.
 #include "weft/nn/images/pixel_norm.h"
 
 #include <ATen/Parallel.h>
@@ -21,7 +21,7 @@ struct Case {
   std::vector<int64_t> sizes;
   at::ScalarType type = at::kFloat;
   bool relu = true, shortcut = true;
-  double tolerance = 2e-6;  ///< part of the largest value
+  double tolerance = 2e-6;  ///< relative to the largest value
 };
 
 struct Result {
@@ -32,7 +32,7 @@ at::Tensor numbers(at::IntArrayRef sizes, uint64_t seed) {
   return at::randn(sizes, at::detail::createCPUGenerator(seed), at::kFloat);
 }
 
-/// What comes of x, in the types of `x` and of the layer; gradients are of sum(y dy).
+/// Results for x, in the types of `x` and of the layer; gradients are of sum(y dy).
 template <class Forward>
 Result run(const Case& c, at::ScalarType type, at::ScalarType of_layer, const Forward& forward) {
   const auto image = [&](uint64_t seed) {
@@ -53,7 +53,7 @@ Result run(const Case& c, at::ScalarType type, at::ScalarType of_layer, const Fo
 
 Result by_pixels(const Case& c) {
   return run(c, c.type, at::kFloat, [&](const at::Tensor& x, const BatchNormState& state, const at::Tensor& shortcut) {
-    EXPECT_TRUE(goes_by_pixels(x, state));
+    EXPECT_TRUE(supports_pixel_norm(x, state));
     return c.relu ? batch_norm_relu(x, state, {}, shortcut) : batch_norm(x, state, {});
   });
 }
@@ -81,7 +81,7 @@ const std::vector<std::pair<const char*, at::Tensor Result::*>>& parts() {
 
 std::vector<Case> cases() {
   std::vector<Case> all;
-  // Channels that fill the kernels' vectors, and such that do not; few pixels, and many chunks of them.
+  // Channel counts with and without whole vectors; few pixels, and many chunks of them.
   for (const auto& [channels, height, width] :
        std::vector<std::array<int64_t, 3>>{{16, 9, 7}, {3, 5, 4}, {20, 2, 3}, {64, 1, 2}, {8, 40, 30}}) {
     for (const auto& [relu, shortcut] : {std::pair{true, true}, {true, false}, {false, false}}) {
@@ -105,7 +105,7 @@ TEST(PixelNorm, IsWhatOperatorsMakeOfIt) {
   }
 }
 
-/// Of a shortcut in bfloat16 the sum alone is rounded.
+/// With a bfloat16 shortcut, only the sum is rounded.
 TEST(PixelNorm, AddsAShortcutBeforeItRounds) {
   const Case c{.sizes = {6, 16, 9, 7}, .type = at::kBFloat16, .tolerance = 0.01};
   EXPECT_LE(test::relative_error(by_pixels(c).y, by_operators(c).y), 0.004);
@@ -127,10 +127,10 @@ TEST(PixelNorm, LeavesOtherOrdersAndTypesToOperators) {
     return BatchNormState{.weight = ones, .bias = ones, .running_mean = ones, .running_var = ones};
   };
   const at::Tensor x = numbers({2, 4, 3, 3}, 1), turned = x.contiguous(at::MemoryFormat::ChannelsLast);
-  EXPECT_TRUE(goes_by_pixels(turned, state_of(at::kFloat)));
-  EXPECT_FALSE(goes_by_pixels(x, state_of(at::kFloat)));
-  EXPECT_FALSE(goes_by_pixels(turned.to(at::kDouble), state_of(at::kDouble)));
-  EXPECT_FALSE(goes_by_pixels(turned.flatten(1), state_of(at::kFloat)));
+  EXPECT_TRUE(supports_pixel_norm(turned, state_of(at::kFloat)));
+  EXPECT_FALSE(supports_pixel_norm(x, state_of(at::kFloat)));
+  EXPECT_FALSE(supports_pixel_norm(turned.to(at::kDouble), state_of(at::kDouble)));
+  EXPECT_FALSE(supports_pixel_norm(turned.flatten(1), state_of(at::kFloat)));
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-// What convolutions that are split over tp send: the formulas of nn/images/convolution.h, and what runs without its ranks.
+// Traffic of convolutions split over tp, by the formulas of nn/images/convolution.h, and refusal without its ranks.
 #include <ATen/ops/empty.h>
 #include <gtest/gtest.h>
 
@@ -38,7 +38,7 @@ TEST(SplitConvolution, DividesWeightsAndOperations) {
   EXPECT_DOUBLE_EQ(second_stage(4).backward_flops, second_stage(1).backward_flops / 4);
 }
 
-/// A block of the user's that knows nothing of splits, with a table.
+/// A custom block that ignores splits, with a split table.
 TEST(SplitLayers, ThatRunWithoutAContextAreRefused) {
   Linear line(4, 4);
   Conv2d filter(4, 4, 3);
@@ -55,7 +55,7 @@ TEST(SplitLayers, ThatRunWithoutAContextAreRefused) {
       [&] { rows(meta({4}).to(at::kLong)); },
   };
   for (const auto& call : calls) {
-    EXPECT_NE(test::refusal(call).find("layer layer: it is split over 2 ranks, but its block runs it without the Context"),
+    EXPECT_NE(test::refusal(call).find("layer layer: it is split over 2 ranks, but its block calls it without a Context"),
               std::string::npos);
   }
 }

@@ -1,4 +1,4 @@
-// Convolutions as products against LibTorch's in float64, and which ones are made so.
+// Convolutions as products against LibTorch's in float64, and the choice of when to use them.
 #include "weft/nn/images/window_product.h"
 
 #include <ATen/TensorOperators.h>
@@ -59,8 +59,8 @@ TEST(WindowProduct, IsTheConvolution) {
 
 TEST(WindowProduct, GoesOnInTheOrderOfConvolutions) {
   const at::Tensor x = at::randn({2, 4, 3, 3}), y = window_product(x, at::randn({20, 4, 3, 3}), {}, 1);
-  EXPECT_TRUE(lies_channels_last(y));
-  EXPECT_TRUE(lies_channels_last(window_input_gradient(y, x, at::randn({20, 4, 3, 3}), 1)));
+  EXPECT_TRUE(is_channels_last(y));
+  EXPECT_TRUE(is_channels_last(window_input_gradient(y, x, at::randn({20, 4, 3, 3}), 1)));
 }
 
 TEST(WindowProduct, MayBeChangedInPlaceByWhoComesNext) {
@@ -78,14 +78,14 @@ TEST(WindowProduct, SuitsFewerPixelsThanFilters) {
   EXPECT_FALSE(suits_windows(x.to(at::kBFloat16), at::empty({33, 4, 3, 3}, at::kBFloat16), 1));
 }
 
-/// In both orders alike where there is but one: LibTorch would take it for the other.
+/// A tensor that is in both orders: LibTorch would assume the other one.
 TEST(ChannelsLast, IsSeenForOneChannelToo) {
   const at::Tensor x = at::randn({2, 1, 3, 3});
   for (const at::Tensor& image : {x, at::randn({2, 3, 4, 4}), at::randn({2, 5, 1, 1})}) {
-    EXPECT_EQ(lies_channels_last(channels_last(image)), is_better_channels_last(image)) << image.sizes();
+    EXPECT_EQ(is_channels_last(channels_last(image)), is_better_channels_last(image)) << image.sizes();
     EXPECT_TRUE(channels_last(image).equal(image));
   }
-  EXPECT_FALSE(lies_channels_last(channels_last(x.to(at::kDouble))));
+  EXPECT_FALSE(is_channels_last(channels_last(x.to(at::kDouble))));
 }
 
 }  // namespace

@@ -1,11 +1,11 @@
-// What a layer of gpt and of llama keeps for backward when its layers, and with sequence parallelism its tokens, are divided
-// over ranks (Korthikanti et al. 2022, arXiv:2205.05198), tensor by tensor.
+// Memory that a layer of gpt and of llama keeps for backward when its layers, and with sequence parallelism its tokens, are
+// divided over ranks (Korthikanti et al. 2022, arXiv:2205.05198), tensor by tensor.
 //
-// With sequence parallelism all of a gpt layer is divided. What stays whole, and why:
-// - llama: the cosines and sines of its positions, a head wide and alike for all samples: each rank rotates all tokens of its
+// With sequence parallelism all of a gpt layer is divided. The rest stays whole because:
+// - llama: cosines and sines of its positions, one head wide and shared by all samples: each rank rotates all tokens of its
 //   heads;
-// - embeddings: ids and whether they are another rank's, 9 bytes a token: each rank looks up all tokens in its part; gpt's also
-//   8 bytes for each position.
+// - embeddings: ids and a mask of other ranks' ids, 9 bytes per token: each rank looks up all tokens in its part; gpt also 8
+//   bytes per position.
 #include <ATen/ops/empty.h>
 #include <gtest/gtest.h>
 
@@ -33,26 +33,26 @@ Model make_llama() {
                 .vocabulary = kVocabulary});
 }
 
-/// Bytes: of what only sequence parallelism divides, of what tp divides, and of what nothing does.
+/// Bytes divided only by sequence parallelism, divided by tp, and never divided.
 struct Kept {
   int64_t between, within, whole;
 };
 
-/// Between split layers: two numbers a token of each norm, the second one's input, two masks of a byte.
-/// Within: queries, keys and values, attention's output and a log-sum a head, the MLP's inner rows before GELU.
+/// Between split layers: two numbers per token of each norm, the second norm's input, two masks of a byte. Within: queries,
+/// keys and values, attention's output and a log-sum per head, the MLP's inner rows before GELU.
 Kept gpt_layer() {
   const int64_t tokens = kBatch * kTokens;
   return {tokens * ((kWidth + 4) * kFloat + 2 * kWidth), tokens * (3 * kWidth + kWidth + kHeads + 4 * kWidth) * kFloat, 0};
 }
 
-/// Likewise, with one number a token of each norm, no masks, and gate and up.
+/// Likewise, with one number per token of each norm, no masks, and gate and up.
 Kept llama_layer() {
   const int64_t tokens = kBatch * kTokens, head = kWidth / kHeads;
   const int64_t qkv = kWidth + 2 * kKvHeads * head;
   return {tokens * (kWidth + 2) * kFloat, tokens * (qkv + kWidth + kHeads + 2 * kFfn) * kFloat, kTokens * head * kFloat};
 }
 
-/// Its dropout mask; ids, and whose they are, where the vocabulary is divided. gpt adds its positions, a number each.
+/// Its dropout mask; with a divided vocabulary, ids and a mask of other ranks' ids. gpt adds its positions, one number each.
 Kept embedding(bool is_gpt, int tp) {
   const int64_t tokens = kBatch * kTokens, ids = tp > 1 ? tokens * 9 : 0;
   return {is_gpt ? tokens * kWidth : 0, 0, ids};
@@ -102,14 +102,14 @@ TEST(EmbeddingMemory, KeepsIdsWhole) {
   }
 }
 
-/// Both parts of a layer's memory together: what a rank holds at the worst moment of its forward and backward falls by tp as
-/// well, but for what is gathered for one product.
+/// Both parts of a layer's memory together: the peak of a rank's forward and backward also falls by tp, except for what is
+/// gathered for one product.
 TEST(LayerMemory, PeaksFallToo) {
   for (const auto make : {make_gpt, make_llama}) {
     const MeasuredCost one = costs_of(make(), 1, false)[1];
     for (const int tp : {2, 4}) {
       const MeasuredCost split = costs_of(make(), tp, true)[1];
-      const int64_t rows = kBatch * kTokens * kWidth * kFloat, gathered = 2 * rows;        // and as the exchange has them
+      const int64_t rows = kBatch * kTokens * kWidth * kFloat, gathered = 2 * rows;        // and in the exchange's layout
       EXPECT_LE(split.forward_peak_bytes, one.forward_peak_bytes / tp + gathered + rows);  // a product, whole
       EXPECT_LE(split.backward_peak_bytes, one.backward_peak_bytes / tp + 2 * gathered);
     }

@@ -1,5 +1,5 @@
-// Bytes that a rank sends inside a layer of gpt and of llama, forward, backward and in the two parts of a split backward:
-// formulas written out against what is recorded on the meta device, and against what real groups count.
+// Bytes that a rank sends inside a layer of gpt and of llama, forward, backward and in both parts of a split backward: explicit
+// formulas against recordings on the meta device and counts of real groups.
 #include <ATen/ops/empty.h>
 #include <ATen/ops/ones.h>
 #include <gtest/gtest.h>
@@ -26,7 +26,7 @@ struct Layer {
   const char* name;
   Model (*make)();
   int64_t kv_heads;
-  int64_t norm_numel, row_bias_numel;  ///< of parameters that every rank has whole: before a split layer, and after one
+  int64_t norm_numel, row_bias_numel;  ///< parameters that every rank has whole: before a split layer, and after one
 };
 
 const Layer kGpt = {"gpt",
@@ -93,13 +93,13 @@ struct Passes {
   Bytes forward, backward, input, weight;
 };
 
-/// An all-reduce sends 2 (n-1)/n b, an all-gather or a reduce-scatter (n-1)/n b, of b bytes of the whole.
+/// An all-reduce sends 2 (n-1)/n b, an all-gather or a reduce-scatter (n-1)/n b, for b bytes of the whole.
 int64_t half(const Case& c, int64_t bytes) { return bytes / c.tp * (c.tp - 1); }
 
 int64_t tokens_here(const Case& c) { return kTokens / c.cp; }
 
-/// n ranks of cp, P = batch x own tokens x head width elements a head, E bytes each; this rank's heads. Ring, forward: (n-1) 2
-/// kv P E; backward: (n-1) 2 kv P (E + 4). All to all, both: (n-1)/n (2 heads + 2 kv repeats) P E.
+/// n ranks of cp, P = batch x own tokens x head width elements per head, E bytes each; this rank's heads. Ring, forward: (n-1)
+/// 2 kv P E; backward: (n-1) 2 kv P (E + 4). All to all, both: (n-1)/n (2 heads + 2 kv repeats) P E.
 int64_t attention_bytes(const Case& c, bool backward) {
   const int64_t n = c.cp, heads = kHeads / c.tp, kv = c.layer->kv_heads / c.tp;
   const int64_t bytes = kBatch * tokens_here(c) * (kWidth / kHeads) * kFloat;
@@ -107,19 +107,19 @@ int64_t attention_bytes(const Case& c, bool backward) {
   return (n - 1) * (2 * heads + 2 * kv * (n / std::gcd(n, kv))) * bytes / n;
 }
 
-/// Two regions a layer, attention and MLP: rows go into layers by columns, sums come out of a layer by rows.
+/// Two regions per layer, attention and MLP: rows go into layers by columns, sums come out of layers by rows.
 Passes formulas(const Case& c) {
   const int64_t half_activation = half(c, kBatch * tokens_here(c) * kWidth * kFloat);
   Passes p;
   if (!c.sequence_parallel) {
     p.forward.tp = 2 * 2 * half_activation;  // the two sums
-    p.input.tp = 2 * 2 * half_activation;    // the gradients of what went in, once for all layers that take it
+    p.input.tp = 2 * 2 * half_activation;    // input gradients, once for all layers that share the input
     if (c.recompute) p.input.tp += 2 * half_activation;
   } else {
     const int64_t whole = half(c, (c.layer->norm_numel + c.layer->row_bias_numel) * kFloat);
     p.forward.tp = (2 + 2) * half_activation;            // rows gathered, sums scattered
-    p.input.tp = (2 + 2) * half_activation + 2 * whole;  // the reverse; gradients of parameters that are whole
-    p.weight.tp = 2 * half_activation;                   // the rows once more
+    p.input.tp = (2 + 2) * half_activation + 2 * whole;  // the reverse; gradients of whole parameters
+    p.weight.tp = 2 * half_activation;                   // the rows again
     if (c.recompute) p.input.tp += 2 * half_activation;
   }
   p.forward.cp = attention_bytes(c, false);
@@ -156,7 +156,7 @@ TEST_P(LayerTrafficTest, RecordedIsAsTheFormulasSay) {
   EXPECT_EQ(bytes_of(traffic.weight), expected.weight);
 }
 
-/// What this rank sent since the last call.
+/// Bytes that this rank sent since the last call.
 class Counter {
  public:
   explicit Counter(const Context& context) : context_(context) { take(); }

@@ -1,4 +1,4 @@
-// Layers against the plain LibTorch operations they stand for: values and every gradient.
+// Layers against the equivalent plain LibTorch operations: values and every gradient.
 #include "weft/nn/layers/layers.h"
 
 #include <ATen/ops/allclose.h>
@@ -30,7 +30,7 @@ TEST_P(LinearTest, ValueAndGradientsEqualLibTorchs) {
   layer.describe(specs, "linear");
   FlatModel flat = bind_block(std::make_shared<FunctionBlock>(
       [&layer](const Tensors& in, const Context&) -> Tensors { return {layer(in[0])}; }, specs));
-  flat.flat(0).gradients.fill_(99.0);  // whatever lies there must be overwritten
+  flat.flat(0).gradients.fill_(99.0);  // must be overwritten
   flat.clear_gradients(0);
 
   const at::Tensor x = at::randn(c.input).requires_grad_(true);

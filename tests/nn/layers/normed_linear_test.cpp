@@ -1,4 +1,4 @@
-// Layers behind a norm: the values and gradients of norm and layers by themselves, whichever of what they give is used.
+// Layers behind a norm: the values and gradients of separate norm and layers, for any subset of used outputs.
 #include "weft/nn/layers/normed_linear.h"
 
 #include <ATen/TensorOperators.h>
@@ -19,7 +19,7 @@ namespace {
 
 constexpr double kEps = 1e-5;
 
-/// What the result is made from: the stream, and two layers' outputs.
+/// Outputs used for the result: the stream, and two layers' outputs.
 struct Used {
   const char* name;
   bool stream, first, second;

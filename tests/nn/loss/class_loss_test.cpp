@@ -1,5 +1,5 @@
-// Cross-entropy whose gradient is made with it: as exact as LibTorch's, the same bits whatever computes, and one tensor of
-// memory.
+// Cross-entropy computed together with its gradient: as exact as LibTorch's, with the same bits on any processor, in one tensor
+// of memory.
 #include "weft/nn/loss/class_loss.h"
 
 #include <ATen/Parallel.h>
@@ -36,7 +36,7 @@ Case make_case(int64_t rows, int64_t classes) {
   return c;
 }
 
-/// Value and gradient, of a loss that counts three times.
+/// Value and gradient of a loss that counts three times.
 struct Result {
   at::Tensor value, gradient;
 };
@@ -98,7 +98,7 @@ TEST(ClassLoss, TakesLogitsFarApartAndNoNumbers) {
   c.logits.fill_(-2e38).select(1, 0).fill_(2e38);
   c.target.fill_(1);
   EXPECT_EQ(ours(c).value.item().toDouble(), INFINITY) << "above float32's largest";
-  for (const int64_t column : {0, 19}) {  // in a vector, and behind the last one
+  for (const int64_t column : {0, 19}) {  // in a vector, and after the last one
     Case other = make_case(3, 20);
     other.logits[0][column] = NAN;
     EXPECT_TRUE(std::isnan(ours(other).value.item().toDouble())) << column;
@@ -112,7 +112,7 @@ TEST(ClassLoss, RefusesWhatIsNoClass) {
     Case c = make_case(3, 20);
     c.target[2] = wrong;
     EXPECT_EQ(test::refusal([&] { ours(c); }),
-              fmt::format("loss: target {} of place 2 is none of the 20 classes that the logits have", wrong));
+              fmt::format("loss: target {} at position 2 is not one of the 20 classes of the logits", wrong));
   }
 }
 

@@ -19,15 +19,15 @@
 namespace weft::cross_entropy_test {
 namespace {
 
-/// By the definition, in double.
+/// The definition, in double.
 at::Tensor reference(const at::Tensor& logits, const at::Tensor& likely, double smoothing) {
   const int64_t classes = logits.size(-1);
   const at::Tensor mixed = likely.to(at::kDouble).mul(1 - smoothing).add(smoothing / static_cast<double>(classes));
   return logits.to(at::kDouble).log_softmax(-1).mul(mixed).sum().neg();
 }
 
-/// torch.nn.functional.cross_entropy(label_smoothing): value and gradient, for class ids, some of which do not count, and for
-/// shares.
+/// torch.nn.functional.cross_entropy(label_smoothing): value and gradient, for class ids, some of them ignored, and for
+/// probabilities.
 TEST(SmoothedCrossEntropy, IsTorchs) {
   constexpr int64_t kClasses = 7, kRows = 12;
   const at::Tensor target = at::randint(kClasses, {kRows}, at::kLong);

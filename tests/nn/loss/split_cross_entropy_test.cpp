@@ -1,4 +1,4 @@
-// The loss of logits that are divided over ranks against that of whole ones.
+// The loss of logits divided over ranks against that of whole ones.
 #include "weft/nn/loss/split_cross_entropy.h"
 
 #include <ATen/ops/allclose.h>
@@ -19,7 +19,7 @@ namespace {
 
 constexpr int64_t kTargets = 24;
 
-/// A rank's part of whole logits; padding holds what must not count.
+/// A rank's part of whole logits; padding holds values that must not count.
 at::Tensor part_of(const at::Tensor& logits, int64_t classes, int ranks, int rank) {
   const int64_t size = ceil_divide(classes, ranks), first = std::min(classes, rank * size),
                 end = std::min(classes, first + size);

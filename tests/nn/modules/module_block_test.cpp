@@ -1,4 +1,4 @@
-// torch::nn modules as blocks: what becomes of their buffers.
+// torch::nn modules as blocks: treatment of their buffers.
 #include "weft/nn/modules/module_block.h"
 
 #include <ATen/ops/equal.h>

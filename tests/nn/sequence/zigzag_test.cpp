@@ -1,4 +1,4 @@
-// The zig-zag cut: every token once, the same causal work for all, and what cannot be cut refused.
+// The zig-zag cut: every token once, equal causal work for all ranks, and refusal of lengths that cannot be cut.
 #include "weft/nn/sequence/zigzag.h"
 
 #include <ATen/ops/arange.h>

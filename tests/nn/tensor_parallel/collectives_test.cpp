@@ -1,4 +1,4 @@
-// Collectives inside a block: what goes forward, and what comes back.
+// Collectives inside a block: their outputs and gradients.
 #include "weft/nn/tensor_parallel/collectives.h"
 
 #include <ATen/ops/allclose.h>
@@ -19,7 +19,7 @@ namespace {
 using Operation = std::function<at::Tensor(const at::Tensor&, const Group&)>;
 using Ranks = std::vector<at::Tensor>;
 
-/// What a rank has, [2, 4, 3]: other numbers on every rank.
+/// A rank's value, [2, 4, 3]: different numbers on every rank.
 at::Tensor value_of(int rank, double factor = 1.0) {
   return at::arange(24, at::kFloat).view({2, 4, 3}).add(100.0 * rank).mul(factor);
 }
@@ -37,8 +37,8 @@ at::Tensor part(const at::Tensor& whole, int ranks, int rank) {
 struct Case {
   const char* name;
   Operation run;
-  std::function<at::Tensor(const Ranks& x, int rank)> forward;    ///< of all ranks' inputs
-  std::function<at::Tensor(const Ranks& dy, int rank)> backward;  ///< of all ranks' gradients
+  std::function<at::Tensor(const Ranks& x, int rank)> forward;    ///< from all ranks' inputs
+  std::function<at::Tensor(const Ranks& dy, int rank)> backward;  ///< from all ranks' gradients
   double calls;  ///< all-reduces (2) and halves of them (1) of the whole's bytes
 };
 
@@ -85,7 +85,7 @@ TEST(BlockCollectives, ForwardAndBackward) {
   }
 }
 
-/// The gradient that comes to a branch may be another branch's too.
+/// A branch's gradient may be shared with another branch.
 TEST(BlockCollectives, AGradientThatOthersHaveIsNotSummedInPlace) {
   test::run_ranks(2, [](const World& world) {
     const Mesh mesh(world, {{"tp", 2}});

@@ -1,5 +1,5 @@
-// What a split layer sends travels beside what it multiplies: where calls begin and are awaited, in operations; and chunks give
-// the values that the whole gives.
+// A split layer's communication overlaps its products: the operations at which calls begin and are awaited; and chunks give the
+// same values as the whole.
 #include "weft/nn/tensor_parallel/overlapped.h"
 
 #include <ATen/ops/empty.h>
@@ -31,14 +31,14 @@ BlockTraffic traffic(CostOptions options) {
       .traffic;
 }
 
-/// Operations between where a call begins and where it is awaited.
+/// Operations between the start of a call and its wait.
 std::vector<double> beside(const std::vector<RecordedCall>& calls) {
   std::vector<double> result;
-  for (const RecordedCall& call : calls) result.push_back(call.awaited_at - call.begins_at);
+  for (const RecordedCall& call : calls) result.push_back(call.waited_at - call.begins_at);
   return result;
 }
 
-/// Of a product of all rows with a matrix of width x `columns`.
+/// Operations of a product of all rows with a matrix of width x `columns`.
 double flops(int64_t columns) { return 2.0 * kBatch * kTokens * kWidth * static_cast<double>(columns); }
 
 // Each rank has 2 x width of the MLP's hidden elements, and queries, keys and values of half the heads.
@@ -48,7 +48,7 @@ TEST(Travelling, GradientsOfInputsTravelBesideThoseOfWeights) {
   const BlockTraffic calls = traffic({});
   EXPECT_EQ(beside(calls.forward), (std::vector<double>{0, 0}));
   EXPECT_EQ(beside(calls.backward), (std::vector<double>{flops(kHidden), flops(kQkv)}));
-  EXPECT_EQ(beside(calls.input), (std::vector<double>{0, 0})) << "the weights' gradients are put off";
+  EXPECT_EQ(beside(calls.input), (std::vector<double>{0, 0})) << "the weights' gradients are deferred";
 }
 
 TEST(Travelling, TokensAreGatheredBesideTheGradientOfTheInput) {
@@ -58,7 +58,7 @@ TEST(Travelling, TokensAreGatheredBesideTheGradientOfTheInput) {
   const auto has = [&](const std::vector<double>& part) {
     return std::search(passes.begin(), passes.end(), part.begin(), part.end()) != passes.end();
   };
-  EXPECT_TRUE(has(mlp)) << "dy, x beside dx, dx beside dw";
+  EXPECT_TRUE(has(mlp)) << "dy, x with dx, dx with dw";
   EXPECT_TRUE(has(attention));
 }
 
@@ -75,7 +75,7 @@ TEST(Travelling, AChunkTravelsBesideTheNextOnes) {
   }
 }
 
-/// Sums over ranks of products of whatever sizes, in as many chunks as there are rows and in more.
+/// Sums over ranks of products of various sizes, in as many chunks as rows and in more.
 TEST(Travelling, ChunksGiveWhatTheWholeGives) {
   test::run_ranks(2, [](World world) {
     const Mesh mesh(world, {{"tp", 2}});

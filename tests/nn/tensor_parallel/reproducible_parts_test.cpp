@@ -1,4 +1,4 @@
-// Parts in pieces: where their elements lie, and what their layers give.
+// Parts in pieces: the positions of their elements, and the results of their layers.
 #include "weft/nn/tensor_parallel/reproducible_parts.h"
 
 #include <ATen/ops/arange.h>
@@ -20,11 +20,11 @@
 namespace weft::reproducible_parts_test {
 namespace {
 
-/// What a rank has of `whole`, and how it is split.
+/// A rank's share of `whole`, and its split.
 struct Case {
   const char* name;
   std::vector<int64_t> shape;
-  Split split;  ///< but for ranks and pieces
+  Split split;  ///< except ranks and pieces
 };
 
 const std::vector<Case>& cases() {
@@ -37,7 +37,7 @@ const std::vector<Case>& cases() {
   return all;
 }
 
-/// Whichever rank holds a piece, it has the elements of one part a rank, and they come back to their places.
+/// On any rank, a piece has the elements of one part per rank, and they return to their places.
 TEST(Pieces, HoldThePartsOfMoreRanks) {
   constexpr int kParts = 4;
   for (const Case& c : cases()) {
@@ -72,21 +72,21 @@ TEST(Pieces, PaddingIsZeroed) {
   EXPECT_EQ(memory.sum().item<float>(), 1 + 2 + 3 + 4 + 65 + 66 + 67 + 68);
 }
 
-/// 1 + 2^-24 is 1, and 2^-24 + 2^-24 is not lost: only the tree gives 1 + 2^-23.
+/// 1 + 2^-24 is 1, and 2^-24 + 2^-24 is exact: only the tree gives 1 + 2^-23.
 TEST(Pieces, AreSummedInATree) {
   const std::vector<float> terms = {1.0F, 0.0F, 0x1p-24F, 0x1p-24F};
   EXPECT_EQ(tree_sum(4, [&](int64_t i) { return at::scalar_tensor(terms[i]).clone(); }).item<float>(), 1.0F + 0x1p-23F);
 }
 
-/// Each block's cost as rank 0 of `tp` has it.
+/// Each block's cost on rank 0 of `tp`.
 std::vector<MeasuredCost> costs(int tp, int fixed_parts) {
   Model model = gpt({.layers = 2, .heads = 4, .width = 32, .context = 8, .vocabulary = 13});
   split_layers(model, tp, 0, fixed_parts);
   return measure_cost(model, {at::empty({2, 8}, at::TensorOptions(at::kLong).device(at::kMeta))}, {.tp = tp});
 }
 
-/// As much work and as many bytes on the wire as in parts that are one piece each; and nothing more is kept for backward but
-/// what norms put out, which layers in pieces do not make again.
+/// The same work and bytes on the wire as with one piece per part; additionally kept for backward are only the norms' outputs,
+/// which layers in pieces do not recompute.
 TEST(Pieces, CostWhatWholePartsCost) {
   for (const int tp : {1, 2, 4}) {
     const std::vector<MeasuredCost> whole = costs(tp, 0), pieces = costs(tp, 4);

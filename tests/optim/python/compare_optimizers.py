@@ -20,7 +20,7 @@ ADAM_SHARE = 1.0  # of Muon's rate in the samples: adam_lr / lr
 
 
 def timm_optimizer(name):
-    """Of timm.optim, without the models and data sets that `import timm` loads."""
+    """Import timm.optim without the models and data sets that `import timm` loads."""
     folder = next(pathlib.Path(path) / "timm" for path in sys.path if (pathlib.Path(path) / "timm").is_dir())
     for package, path in (("timm", folder), ("timm.optim", folder / "optim")):
         if package not in sys.modules:
@@ -30,7 +30,7 @@ def timm_optimizer(name):
 
 
 def compare(path):
-    """The largest difference of a weight, and that of an average, after any step."""
+    """Return the largest differences of weights and of averages over all steps."""
     with safetensors.safe_open(path, framework="pt") as file:
         options = {key: ast.literal_eval(value) for key, value in file.metadata().items()}
         tensors = {name: file.get_tensor(name) for name in file.keys()}
@@ -39,7 +39,7 @@ def compare(path):
     assert len(weights) == 3
     make = getattr(torch.optim, name, None) or timm_optimizer(name)
     if name == "Muon":
-        # PyTorch's takes matrices alone; a kernel is one of rows of all its inputs, and the rest is AdamW's.
+        # PyTorch's takes only matrices; a kernel becomes rows of all its inputs, and AdamW updates the rest.
         weights = {key: torch.nn.Parameter(weight.detach().flatten(1)) if key != "bias" else weight for key, weight in weights.items()}
         adamw = torch.optim.AdamW([weights["bias"]], weight_decay=0.0)
         optimizers = [(make([weights["matrix"], weights["kernel"]], weight_decay=weight_decay, **options), 1.0), (adamw, ADAM_SHARE)]

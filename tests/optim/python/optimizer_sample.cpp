@@ -1,5 +1,5 @@
-// optimizer_sample FOLDER: for each of several optimizers, a file of weights, the gradients of 20 steps, and the weights after
-// each and their moving average. Its options are the file's metadata.
+// optimizer_sample FOLDER: for each of several optimizers, a file with weights, the gradients of 20 steps, and after each step
+// the weights and their moving average. The optimizer's options are the file's metadata.
 #include <ATen/ops/randn.h>
 #include <fmt/format.h>
 
@@ -15,12 +15,12 @@
 namespace {
 
 constexpr int kSteps = 20;
-constexpr double kDecay = 0.9;  ///< of the average
+constexpr double kDecay = 0.9;  ///< decay of the average
 
 struct Case {
   std::string name;
   weft::OptimizerOptions options;
-  std::map<std::string, std::string> said;  ///< the same, in Python
+  std::map<std::string, std::string> said;  ///< the same, for Python
 };
 
 std::vector<Case> cases() {

@@ -18,7 +18,7 @@ namespace {
 
 constexpr double kNever = std::numeric_limits<double>::infinity();
 
-// By the definition: every place of every cut, with the sums that Cutter makes, so that equally good cuts are the same ones.
+// By definition: every position of every cut, with the sums that Cutter computes, so that ties are resolved alike.
 std::optional<std::vector<int>> slow(const BalanceOptions& options) {
   const int blocks = static_cast<int>(options.seconds.size());
   std::vector<double> sums = {0.0};
@@ -59,7 +59,7 @@ BalanceOptions random_blocks(test::Random& random, int round) {
   for (int block = 0; block < blocks; ++block) {
     options.seconds.push_back(random.one_in(3) ? 0.1 * random.below(50) : static_cast<double>(random.below(kinds)));
   }
-  if (random.one_in(4)) options.seconds[random.of(std::vector<int>{0, blocks / 2, blocks - 1})] = 1000.0;  // one that is slow
+  if (random.one_in(4)) options.seconds[random.of(std::vector<int>{0, blocks / 2, blocks - 1})] = 1000.0;  // a slow block
   if (random.one_in(2)) return options;
   options.bytes = [round](int block, int stage) { return int64_t{1} + (block * 7 + stage * 3 + round) % 5; };
   options.max_bytes = 2 + random.below(3 * blocks);
@@ -67,7 +67,7 @@ BalanceOptions random_blocks(test::Random& random, int round) {
   return options;
 }
 
-TEST(Balance, FindsWhatTryingEveryCutFinds) {
+TEST(Balance, MatchesTryingEveryCut) {
   int refused = 0;
   for (int round = 0; round < 600; ++round) {
     test::Random random(static_cast<unsigned>(round));
@@ -84,7 +84,7 @@ TEST(Balance, FindsWhatTryingEveryCutFinds) {
   EXPECT_LT(refused, 300);
 }
 
-// The bytes of a block on a stage are asked for a few times each, not once for every stage that it could be in.
+// The bytes of a block on a stage are requested a few times each, not once per stage that it could be in.
 TEST(Balance, AsksForEachBlockOfAStageAFewTimes) {
   const int blocks = 600, stages = 60;
   BalanceOptions options{.stages = stages, .seconds = std::vector<double>(blocks, 1.0), .max_bytes = 1'000'000};
@@ -96,7 +96,7 @@ TEST(Balance, AsksForEachBlockOfAStageAFewTimes) {
   EXPECT_LE(asked, int64_t{2} * blocks * stages);
 }
 
-// Where one block is slower than many others the best cut is far from even: no place is tried again for every end of a stage.
+// If one block is slower than many others the best cut is far from even: no place is retried for every end of a stage.
 TEST(Balance, OneSlowBlockAmongManyTakesNoLonger) {
   const int blocks = 10'000, stages = 1000;
   for (const int slow : {0, blocks / 2, blocks - 1}) {

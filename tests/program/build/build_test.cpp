@@ -87,7 +87,7 @@ TEST(Build, the_norm_is_there_for_clipping_for_fp16_and_for_the_noise_scale) {
   EXPECT_EQ(count(build_program(toy_model(2), {.micro_batches = 2, .noise_scale = true}).of(0), Op::norm), 1);
 }
 
-TEST(Build, refuses_what_cannot_be) {
+TEST(Build, refuses_impossible_layouts) {
   struct Case {
     int blocks;
     StepLayout layout;
@@ -102,7 +102,7 @@ TEST(Build, refuses_what_cannot_be) {
       {2, {.prefetch = -1}, "prefetch is -1"},
       {2, {.bucket_bytes = -1}, "bucket_bytes is -1"},
       {2, {.micro_batches = 6, .slots = 6}, "power of two (nearest below: 4)"},
-      {2, {.micro_batches = 6, .slots = 4}, "use 8 micro-batches"},
+      {2, {.micro_batches = 6, .slots = 4}, "use 8, or fewer slots"},
   };
   for (const Case& c : cases) {
     try {

@@ -1,4 +1,4 @@
-// Weights that have no gradient: gathered where weights are divided, and in no other instruction's bytes.
+// Weights without gradient: gathered if weights are sharded, and in no other instruction's bytes.
 #include <gtest/gtest.h>
 
 #include "tests/program/toy.h"

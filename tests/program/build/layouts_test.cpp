@@ -1,4 +1,4 @@
-// Every layout there is, in small: each builds, verifies, and lives within its buffers.
+// All layouts, in small: each builds, verifies, and stays within its buffers.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -31,7 +31,7 @@ std::vector<StepLayout> layouts_of(ShardLevel level) {
             for (int prefetch : {0, 1, 2}) {
               for (int flags = 0; flags < 8; ++flags) {
                 const bool offloads = (flags & 1) != 0, reshard = (flags & 2) != 0, keep = (flags & 4) != 0;
-                if (whole && (prefetch == 2 || !reshard)) continue;  // say nothing there
+                if (whole && (prefetch == 2 || !reshard)) continue;  // no effect there
                 if (slots > 1 && !keep) continue;                    // slots are for the order of sums
                 result.push_back({.dp = dp,
                                   .shard = shard,
@@ -76,7 +76,7 @@ TEST_P(Layouts, all_verify) {
   }
 }
 
-// Compute is the same whatever the layout: what differs is who holds and moves what.
+// Compute is the same in all layouts: they differ in what each rank holds and moves.
 TEST_P(Layouts, all_do_the_same_work) {
   const ModelCost model = tied_model(5, 1000);
   for (const StepLayout& layout : layouts_of(GetParam())) {

@@ -36,7 +36,7 @@ TEST(MakeSchedule, automatic_without_costs_holds_no_more_than_1f1b) {
   EXPECT_LE(peak_activations(make_schedule("auto", {.ranks = 4, .micro_batches = 16})), 4.0);
 }
 
-TEST(MakeSchedule, what_does_not_fit_is_refused_with_the_rule) {
+TEST(MakeSchedule, unfit_shapes_are_refused_with_the_rule) {
   struct Refused {
     std::string name;
     PipelineShape shape;
@@ -66,7 +66,7 @@ TEST(MakeSchedule, what_does_not_fit_is_refused_with_the_rule) {
   }
 }
 
-TEST(MakeSchedule, automatic_takes_an_entry_a_rank) {
+TEST(MakeSchedule, automatic_takes_an_entry_per_rank) {
   const PipelineCosts costs{.stages = std::vector<StageTimes>(3)};
   EXPECT_THROW(make_schedule("auto", {.ranks = 4, .micro_batches = 4}, {.costs = costs}), InputError);
 }

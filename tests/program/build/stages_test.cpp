@@ -1,4 +1,4 @@
-// What stages make of a schedule: the lists of every schedule on two ranks word for word, and what holds for any number.
+// Lists made from schedules: every schedule on two ranks word for word, and properties that hold for any number.
 #include "weft/program/build/stages.h"
 
 #include <gtest/gtest.h>
@@ -21,7 +21,7 @@ struct Expected {
   const char* ranks[2];
 };
 
-// A block a stage, two micro-batches.
+// One block per stage, two micro-batches.
 const Expected kLists[] = {
     {"naive",
      {"load0 forward0.0 send_activation0.0>1 receive_gradient0.0<1 backward0.0 "
@@ -33,7 +33,7 @@ const Expected kLists[] = {
       "receive_gradient0.0<1 backward0.0 receive_gradient0.1<1 backward0.1",
       "receive_activation0.0<0 forward1.0 receive_activation0.1<0 forward1.1 "
       "load0 loss0 backward1.0 send_gradient0.0>0 load1 loss1 backward1.1 send_gradient0.1>0"}},
-    // The second activation is there before the first backward: it is taken by then, not only when it is needed.
+    // The second activation arrives before the first backward: it is received by then, not only when needed.
     {"1f1b",
      {"load0 forward0.0 send_activation0.0>1 load1 forward0.1 send_activation0.1>1 "
       "receive_gradient0.0<1 backward0.0 receive_gradient0.1<1 backward0.1",
@@ -103,7 +103,7 @@ TEST(Stages, a_block_that_cannot_be_split_runs_its_whole_backward_with_the_first
             "receive_gradient1.1<1 backward1.1 backward_input0.1 backward_weight0.1");
 }
 
-// Every schedule in many sizes, two blocks a stage.
+// Every schedule in many sizes, two blocks per stage.
 struct Pipeline {
   const NamedSchedule& named;
   int pp, micro_batches;
@@ -141,7 +141,7 @@ TEST(Stages, only_the_ranks_of_the_first_and_the_last_stage_load) {
 }
 
 // Input gradients may be made in any order; the loader hands targets out in its own.
-TEST(Stages, targets_are_loaded_in_order_whatever_the_schedule) {
+TEST(Stages, targets_are_loaded_in_order_in_every_schedule) {
   const auto tasks = [](int stage) {
     std::vector<Task> all;
     for (int m : {0, 1, 2}) all.push_back({TaskKind::forward, stage, m});
@@ -200,11 +200,11 @@ TEST(Stages, every_message_is_received_in_the_order_in_which_it_was_sent) {
   });
 }
 
-// Messages can be numbered so that every rank meets its own in ascending order: no rank waits for one that waits for it, even
-// where a send waits for its receive.
-TEST(Stages, messages_stand_in_one_order_over_all_ranks) {
+// Messages can be numbered so that every rank issues its own in ascending order: no cyclic waits, even if a send waits for its
+// receive.
+TEST(Stages, messages_have_one_order_over_all_ranks) {
   for_each([](const Pipeline& x) {
-    std::vector<std::vector<std::string>> left(x.pp);  // of each rank, last one first
+    std::vector<std::vector<std::string>> left(x.pp);  // by rank, last one first
     for (int rank = 0; rank < x.pp; ++rank) {
       for (auto one = x.lists[rank].rbegin(); one != x.lists[rank].rend(); ++one) {
         if (is_transfer(one->op)) left[rank].push_back(message(*one));
@@ -244,7 +244,7 @@ TEST(Stages, messages_cost_the_output_of_a_stage_once_each_way) {
   });
 }
 
-TEST(Stages, what_is_only_passed_on_is_sent_forward_and_has_no_memory_but_where_it_arrives) {
+TEST(Stages, passed_on_tensors_are_sent_forward_and_only_take_memory_where_they_arrive) {
   for_each([](const Pipeline& x) {
     constexpr int64_t kPassed = 7;
     ModelCost model = x.model;
@@ -267,7 +267,7 @@ TEST(Stages, what_is_only_passed_on_is_sent_forward_and_has_no_memory_but_where_
   });
 }
 
-TEST(Stages, what_is_allocated_is_freed) {
+TEST(Stages, all_allocations_are_freed) {
   for_each([](const Pipeline& x) {
     for (int rank = 0; rank < x.pp; ++rank) {
       int64_t live = 0;
@@ -280,8 +280,8 @@ TEST(Stages, what_is_allocated_is_freed) {
   });
 }
 
-// With nothing but what blocks keep for their backward, a rank holds as much as the schedule says that it does.
-TEST(Stages, what_is_kept_is_the_schedules_activations) {
+// With only the activations kept for backward, a rank holds as much as the schedule says.
+TEST(Stages, kept_activations_match_the_schedule) {
   for_each([](const Pipeline& x) {
     ModelCost model = x.model;
     model.input_bytes = 0;
@@ -293,7 +293,7 @@ TEST(Stages, what_is_kept_is_the_schedules_activations) {
     for (int rank = 0; rank < x.pp; ++rank) {
       const int blocks = 2 * x.named.chunks;
       const double held = peak_activations(x.schedule, rank) * blocks * 100;
-      // A backward's input part makes what its weights' part needs before it frees anything: a block's worth for a moment.
+      // A backward's input part allocates the data for its weight part before it frees anything: briefly one block's worth.
       const bool splits = count(lists[rank], Op::backward_input) > 0;
       const auto peak = static_cast<double>(step_cost(lists[rank]).peak_activation_bytes);
       EXPECT_GE(peak, held) << "rank " << rank;

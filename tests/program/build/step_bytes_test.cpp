@@ -1,4 +1,4 @@
-// Models at the ends of what 64 bits count: taken and verified, or refused in one line.
+// Models at the limits of 64-bit counts: accepted and verified, or refused in one line.
 #include "weft/program/build/step_bytes.h"
 
 #include <gtest/gtest.h>
@@ -32,14 +32,14 @@ ModelCost model_that_keeps(int blocks, int64_t saved_bytes) {
   return model;
 }
 
-// What counts is what is live at a time: a step goes through more by far.
+// The limit applies to live bytes: a step allocates far more in total.
 TEST(StepBytes, ActivationsOfAMicroBatchMayFillTheLimit) {
   EXPECT_EQ(refusal(model_that_keeps(4, kMostBytes / 5), {.micro_batches = 64}), "none");
   EXPECT_EQ(refusal(model_that_keeps(4, kMostBytes / 5), {.recompute = {.every = 1}, .micro_batches = 64}), "none");
   EXPECT_EQ(refusal(model_that_keeps(1, kMostBytes / 2), {.micro_batches = 64}), "none");
   const std::string line = refusal(model_that_keeps(4, kMostBytes / 3), {.micro_batches = 64});
   EXPECT_EQ(line,
-            "layout: a step of 64 micro-batches a rank holds up to 1.5e+18 bytes of activations and sends up to 2.0e+04 of "
+            "layout: a step of 64 micro-batches per rank holds up to 1.5e+18 bytes of activations and sends up to 2.0e+04 of "
             "weights and gradients, more than the 1.2e+18 that can be counted; use fewer samples (batch.micro, batch.global) "
             "or a smaller model");
 }
@@ -64,7 +64,7 @@ TEST(StepBytes, WeightsGatheredForEachMicroBatchAreLimited) {
 TEST(StepBytes, NegativeCostsAreRefused) {
   ModelCost model = toy_model(3);
   model.blocks[1].saved_bytes = -1;
-  EXPECT_NE(refusal(model, {}).find("block 1 'layer1': -1 bytes on a micro-batch, must be 0 to"), std::string::npos);
+  EXPECT_NE(refusal(model, {}).find("block 1 'layer1': -1 bytes per micro-batch, must be 0 to"), std::string::npos);
 }
 
 }  // namespace

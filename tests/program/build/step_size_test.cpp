@@ -1,4 +1,4 @@
-// How large a step is, told before it is made; and that large ones are built by passes that look at a list a few times only.
+// Size of a step, known before it is made; passes that build large ones read a list only a few times.
 #include "weft/program/build/step_size.h"
 
 #include <gtest/gtest.h>
@@ -39,7 +39,7 @@ const std::vector<Case> kCases = {
     {"a master, slots", {.pp = 4, .master = true, .keep_order = true, .micro_batches = 16, .slots = 4}},
 };
 
-TEST(StepSize, IsToldNearlyBeforeItIsMade) {
+TEST(StepSize, IsEstimatedBeforeItIsMade) {
   ModelCost model = toy_model(24);
   for (BlockCost& block : model.blocks) block.splits = true;
   std::vector<Case> cases = kCases;
@@ -55,9 +55,9 @@ TEST(StepSize, IsToldNearlyBeforeItIsMade) {
     }
     double made = 0.0;
     for (const InstructionList& list : build_program(model, c.layout).lists) made += static_cast<double>(list.size());
-    const double told = count_instructions(24, c.layout, size);
-    EXPECT_GE(told, 0.9 * made) << c.what;
-    EXPECT_LE(told, 1.2 * made) << c.what;
+    const double estimated = count_instructions(24, c.layout, size);
+    EXPECT_GE(estimated, 0.9 * made) << c.what;
+    EXPECT_LE(estimated, 1.2 * made) << c.what;
   }
 }
 
@@ -70,25 +70,25 @@ std::string refusal(int64_t blocks, const StepLayout& layout, const ScheduleSize
   return "none";
 }
 
-TEST(StepSize, WhatIsTooLargeIsRefusedWithWhatWouldDo) {
+TEST(StepSize, TooLargeStepsAreRefusedWithAdvice) {
   EXPECT_EQ(refusal(10'002, {.micro_batches = 32}), "none");
   EXPECT_EQ(refusal(50, {.shard = 2, .shard_level = parameters, .micro_batches = 10'000}), "none");
   EXPECT_EQ(
       refusal(8, {.micro_batches = 100'000'000}),
-      "layout: 8 blocks and 100000000 micro-batches a rank make a step of 1.80 G instructions, and at most 6.00 M are planned; "
-      "use 333332 micro-batches or fewer: larger ones (batch.micro), fewer samples a step (batch.global) or more "
+      "layout: 8 blocks and 100000000 micro-batches per rank make a step of 1.80 G instructions, more than the limit of 6.00 "
+      "M; use 333332 micro-batches or fewer: larger ones (batch.micro), fewer samples per step (batch.global) or more "
       "data-parallel ranks");
   EXPECT_EQ(refusal(8, {.micro_batches = 333'332}), "none");
   EXPECT_NE(refusal(8, {.micro_batches = 333'333}), "none");
   EXPECT_EQ(refusal(8, {.pp = 1'000'000, .micro_batches = 4}, {.stages = 1'000'000}),
             "layout: 8 blocks cannot be cut into 1000000 stages; use fewer");
   EXPECT_EQ(refusal(10'002, {.pp = 5000, .micro_batches = 4}, {.stages = 5000}),
-            "layout: 10002 blocks are planned on at most 1199 pipeline ranks, not 5000; use fewer, or fewer blocks");
+            "layout: 10002 blocks allow at most 1199 pipeline ranks, not 5000; use fewer, or fewer blocks");
   EXPECT_THROW(build_program(toy_model(8), {.micro_batches = 100'000'000}), InputError);
 }
 
-// What is named is not refused for another reason then: too few micro-batches for the ranks, or no multiple of the slots.
-TEST(StepSize, WhatIsNamedWouldDo) {
+// The advised value is not refused for another reason: too few micro-batches for the ranks, or no multiple of the slots.
+TEST(StepSize, AdvisedValuesAreAccepted) {
   struct Refused {
     const char* schedule;
     int64_t blocks;
@@ -99,17 +99,17 @@ TEST(StepSize, WhatIsNamedWouldDo) {
       {"1f1b",
        10'002,
        {.pp = 1000, .micro_batches = 4000},
-       "it takes 1000 micro-batches or more: use fewer pipeline ranks (layout.pp), or fewer blocks"},
+       "it needs 1000 micro-batches or more: use fewer pipeline ranks (layout.pp), or fewer blocks"},
       {"1f1b",
        1002,
        {.pp = 1000, .keep_order = true, .micro_batches = 8192, .slots = 8192},
-       "it takes 8192 micro-batches or more: use fewer pipeline ranks (layout.pp), fewer slots (run.reproducible_slots), or "
+       "it needs 8192 micro-batches or more: use fewer pipeline ranks (layout.pp), fewer slots (run.reproducible_slots), or "
        "fewer blocks"},
       {"naive", 10'002, {.pp = 1000, .micro_batches = 4000}, "; use 249 micro-batches or fewer: "},
       {"gpipe", 1000, {.pp = 4, .keep_order = true, .micro_batches = 8192, .slots = 64}, "; use 2944 micro-batches or fewer: "},
       {"interleaved", 1000, {.pp = 48, .micro_batches = 9600}, "; use 2496 micro-batches or fewer: "},
-      {"auto", 5, {.pp = 4, .micro_batches = 400'000}, " over 4 stages, and at most 6.00 M are planned; use "},
-      {"naive", 6'000'000, {.micro_batches = 1}, "it takes 1 micro-batches or more: use fewer blocks"},
+      {"auto", 5, {.pp = 4, .micro_batches = 400'000}, " over 4 stages, more than the limit of 6.00 M; use "},
+      {"naive", 6'000'000, {.micro_batches = 1}, "it needs 1 micro-batches or more: use fewer blocks"},
   };
   for (const Refused& c : cases) {
     const PipelineShape shape = {.ranks = c.layout.pp, .chunks = 2, .micro_batches = c.layout.micro_batches};
@@ -118,7 +118,7 @@ TEST(StepSize, WhatIsNamedWouldDo) {
   }
 }
 
-// A schedule with a split backward makes no second part of blocks that cannot be split; what a CSV says is not known before.
+// A split backward has no second part for blocks that cannot be split; a CSV's content is not known in advance.
 TEST(StepSize, SecondPartsAreCountedWhereTheyAreMade) {
   const PipelineShape shape = {.ranks = 2, .micro_batches = 8};
   const StepLayout layout = {.pp = 2, .micro_batches = 8};

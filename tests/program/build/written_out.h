@@ -1,4 +1,4 @@
-// Programs for simulate(), written out instruction by instruction: replicas side by side, or two stages.
+// Programs for simulate(), written out instruction by instruction: replicas, or two stages.
 #pragma once
 
 #include <utility>
@@ -22,7 +22,7 @@ inline Instruction reduce(int64_t wire_bytes, std::vector<int> waits) {
           .wire_bytes = wire_bytes};
 }
 
-// Ranks side by side, each with a list of its own.
+// Data-parallel ranks, each with its own list.
 inline Program data_parallel(std::vector<InstructionList> lists) {
   Program program = toy_program(toy_model(1, 0));
   program.replicas = program.mesh.dp = static_cast<int>(lists.size());

@@ -1,5 +1,5 @@
-// Whole steps of ZeRO-1, 2, 3 (Rajbhandari et al. 2020) and of hybrid sharding (Zhao et al. 2023), word for word, and what
-// they send.
+// Whole steps of ZeRO-1, 2, 3 (Rajbhandari et al. 2020) and of hybrid sharding (Zhao et al. 2023), word for word, and their
+// traffic.
 #include <gtest/gtest.h>
 
 #include "tests/program/toy.h"
@@ -38,7 +38,7 @@ const Case kCases[] = {
      {.shard = 2, .shard_level = parameters, .prefetch = 0},
      "load0 gather0 forward0.0 release0 gather1 forward1.0 loss0 reduce_loss "
      "backward1.0 release1 reduce_scatter1.0 gather0 backward0.0 release0 reduce_scatter0.0 update1-1 update0-0"},
-    {"ZeRO-3 with prefetch: the next gather runs beside a block",
+    {"ZeRO-3 with prefetch: the next gather overlaps a block",
      {.shard = 2, .shard_level = parameters, .prefetch = 1},
      "gather0 load0 gather1 forward0.0 release0 forward1.0 loss0 reduce_loss gather0 "
      "backward1.0 release1 reduce_scatter1.0 backward0.0 release0 reduce_scatter0.0 update1-1 update0-0"},
@@ -55,7 +55,7 @@ const Case kCases[] = {
      "load0 gather0 forward0.0 release0 gather1 forward1.0 loss0 backward1.0 release1 gather0 backward0.0 combine0-1s0 "
      "load1 forward0.1 release0 gather1 forward1.1 loss1 reduce_loss backward1.1 release1 combine1-1s1 reduce_scatter1.1 "
      "gather0 backward0.1 release0 combine0-0s1 reduce_scatter0.1 update1-1 update0-0"},
-    {"hybrid: shards are summed over the replicas once a step, the norm over the shards",
+    {"hybrid: shards are summed over the replicas once per step, the norm over the shards",
      {.dp = 2, .shard = 2, .shard_level = parameters, .prefetch = 0, .micro_batches = 1, .clip = true},
      "load0 gather0 forward0.0 release0 gather1 forward1.0 loss0 reduce_loss "
      "backward1.0 release1 reduce_scatter1.0 reduce1-1@dp gather0 backward0.0 release0 reduce_scatter0.0 reduce0-0@dp "
@@ -102,7 +102,7 @@ int64_t expected_weights(const StepLayout& x, int blocks, int64_t block_bytes) {
   return gathers * block_bytes * (x.shard - 1) / x.shard;
 }
 
-TEST(Zero, sends_what_the_passes_say) {
+TEST(Zero, sends_as_the_passes_say) {
   constexpr int kBlocks = 4;
   constexpr int64_t kNumel = 64 * 24;  // divides by every number below
   for (ShardLevel level : {none, optimizer, gradients, parameters}) {

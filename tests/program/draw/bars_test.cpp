@@ -1,4 +1,4 @@
-// What a drawing shows of timed instructions: bars, and the marks of an axis.
+// Elements of drawings of timed instructions: bars, and the marks of an axis.
 #include "weft/program/draw/bars.h"
 
 #include <fmt/format.h>
@@ -42,13 +42,13 @@ TEST(Bars, a_gap_is_seen) {
   double start_s = 0.0;
   for (int block = 0; block < 3; ++block) {
     timed.push_back({.rank = 0, .index = find(program.of(0), Op::forward, block), .start_s = start_s, .end_s = start_s + 1.0});
-    start_s += block == 0 ? 1.0 + 1e-5 : 1.1;  // the first is lost in the thickness of a line
+    start_s += block == 0 ? 1.0 + 1e-5 : 1.1;  // the first gap is thinner than a line
   }
   EXPECT_EQ(texts(bar_rows(program, timed)[0].compute),
             (std::vector<std::string>{"forward0 0-1 [0, 2.00001]", "forward0 2-2 [2.10001, 3.10001]"}));
 }
 
-TEST(Bars, kinds_and_stages_are_told_apart) {
+TEST(Bars, kinds_and_stages_are_distinct) {
   const Program split = pipeline_program(zb_h1_schedule({.ranks = 2, .micro_batches = 2}));
   const std::vector<BarRow> rows = bar_rows(split, timed_instructions(split, simulate(split, slow_device())));
   EXPECT_EQ(texts(rows[1].compute),
@@ -61,7 +61,7 @@ TEST(Bars, kinds_and_stages_are_told_apart) {
   for (const Bar& bar : first.compute) EXPECT_EQ(bar.chunk, bar.first / 2) << text(bar);
 }
 
-// The last rank of a V holds two stages that follow one another in the model.
+// The last rank of a V holds two adjacent stages of the model.
 TEST(Bars, stages_may_be_neighbours) {
   const Program program = pipeline_program(zb_v_schedule({.ranks = 2, .chunks = 2, .micro_batches = 6}), {.blocks = 2});
   const std::vector<BarRow> rows = bar_rows(program, timed_instructions(program, simulate(program, slow_device())));
@@ -83,7 +83,7 @@ TEST(Bars, stages_that_follow_at_once_are_two) {
   EXPECT_EQ(row.num_chunks, 2);
 }
 
-TEST(Bars, recompute_and_what_moves_bytes) {
+TEST(Bars, recompute_and_moves_of_bytes) {
   const Program program = build_program(
       equal_blocks(2, {.numel = 64}),
       {.dp = 2, .shard = 2, .shard_level = ShardLevel::parameters, .recompute = {.every = 1}, .micro_batches = 1});

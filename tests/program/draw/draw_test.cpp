@@ -34,7 +34,7 @@ TEST(Timeline, one_micro_batch) {
             "  comm    | R0-1\n");
 }
 
-TEST(Timeline, a_label_stands_right_of_what_it_waits_for) {
+TEST(Timeline, a_label_is_right_of_its_waits) {
   const Program program = build_program(toy_model(8), {.dp = 2, .bucket_bytes = 4096, .clip = true});
   const std::vector<std::string> rows = lines(timeline(program.of(0), 80));
   ASSERT_EQ(rows.size(), 7u);
@@ -72,7 +72,7 @@ TEST(Timeline, sharded_parameters) {
   }
 }
 
-TEST(Timeline, what_is_moved_has_a_row) {
+TEST(Timeline, moves_have_a_row) {
   const Program program = build_program(toy_model(3), {.shard = 2,
                                                        .shard_level = ShardLevel::parameters,
                                                        .recompute = {.every = 1},
@@ -83,7 +83,7 @@ TEST(Timeline, what_is_moved_has_a_row) {
     EXPECT_TRUE(contains(text, label)) << label << "\n" << text;
 }
 
-TEST(Draw, stays_about_a_page_whatever_the_size) {
+TEST(Draw, stays_about_a_page_for_any_size) {
   struct Case {
     int blocks;
     StepLayout layout;
@@ -116,30 +116,30 @@ TEST(Draw, stays_about_a_page_whatever_the_size) {
   }
 }
 
-TEST(Draw, says_who_does_what_and_what_it_costs) {
+TEST(Draw, shows_actions_of_ranks_and_their_costs) {
   const std::string text =
       draw(build_program(toy_model(4, 1 << 18), {.dp = 4096, .micro_batches = 2, .bucket_bytes = 2 << 20}));
-  EXPECT_TRUE(contains(text, "4 blocks, 2 micro-batches a rank in 1 slot, 4096 replicas\n")) << text;
+  EXPECT_TRUE(contains(text, "4 blocks, 2 micro-batches per rank in 1 slot, 4096 replicas\n")) << text;
   EXPECT_TRUE(contains(text, "ranks 0-4095: 25 instructions\n")) << text;
   EXPECT_TRUE(contains(text, "24.0 kFLOP  forward 8.01 kFLOP, backward 16.0 kFLOP\n")) << text;
   EXPECT_TRUE(contains(text, "gradients 8.00 MiB in 2 buckets, losses 384 KiB\n")) << text;
   EXPECT_TRUE(contains(text, "R2-3         2.00 MiB  sends   4.00 MiB\n")) << text;
   EXPECT_TRUE(contains(text, "a step of all 4096 ranks: 98.5 MFLOP, 33.5 GiB sent\n")) << text;
-  EXPECT_FALSE(contains(text, "norm")) << "nothing is explained that is not there";
+  EXPECT_FALSE(contains(text, "norm")) << "the legend explains only what appears";
 }
 
-TEST(Draw, says_what_is_sharded) {
+TEST(Draw, shows_the_shard_level) {
   const StepLayout layout = {.dp = 2, .shard = 4, .shard_level = ShardLevel::parameters};
   const std::string text = draw(build_program(toy_model(4, 1 << 18), layout));
-  EXPECT_TRUE(contains(text, "1 micro-batch a rank in 1 slot, 2 replicas, 4 shards of parameters\n")) << text;
+  EXPECT_TRUE(contains(text, "1 micro-batch per rank in 1 slot, 2 replicas, 4 shards of parameters\n")) << text;
   EXPECT_TRUE(contains(text, "  S3       reduce-scatter the gradients of block 3 over the shards\n")) << text;
   EXPECT_TRUE(contains(text, "  R3       sum this rank's shard of the gradients of block 3 over the replicas\n")) << text;
   EXPECT_TRUE(contains(text, "  G3       gather")) << text;
-  // Four blocks of a mebibyte: 3/4 reduced-scattered and 1/4 all-reduced; 3/4 gathered seven times.
+  // Four blocks of one mebibyte: 3/4 reduced-scattered and 1/4 all-reduced; 3/4 gathered seven times.
   EXPECT_TRUE(contains(text, "gradients 4.00 MiB in 8 reductions, losses ")) << text;
   EXPECT_TRUE(contains(text, "weights 5.25 MiB in 7 gathers\n")) << text;
   EXPECT_TRUE(contains(text, "S3           1.00 MiB  sends    768 KiB\n")) << text;
-  EXPECT_FALSE(contains(text, "bring back")) << "nothing is explained that is not there";
+  EXPECT_FALSE(contains(text, "move it back")) << "the legend explains only what appears";
 }
 
 TEST(Draw, distinct_lists) {
@@ -168,7 +168,7 @@ TEST(Draw, all_reductions_of_a_hybrid_layout_are_in_the_table) {
   EXPECT_TRUE(contains(text, "gradients 5.00 MiB in 8 reductions")) << text << "2 x (3 x 768 + 256) KiB";
 }
 
-TEST(Draw, a_pipeline_has_a_chart_and_a_row_a_rank) {
+TEST(Draw, a_pipeline_has_a_chart_and_a_row_per_rank) {
   const Program program = pipeline_program(one_f_one_b_schedule({.ranks = 2, .micro_batches = 2}),
                                            {.blocks = 2, .numel = 256, .message_bytes = 100}, {.dp = 3});
   const std::string text = draw(program);
@@ -177,8 +177,8 @@ TEST(Draw, a_pipeline_has_a_chart_and_a_row_a_rank) {
                        "pp 0 | F0 F1       B0 --    B1 --\n"
                        "pp 1 |    F0 B0 -- F1 B1 --\n"))
       << text;
-  EXPECT_TRUE(contains(text, "  B3   backward\n  --   goes on\na row stands for 3 ranks that do the same\n")) << text;
-  EXPECT_FALSE(contains(text, "W3")) << "nothing is explained that is not there";
+  EXPECT_TRUE(contains(text, "  B3   backward\n  --   continues\na row represents 3 identical ranks\n")) << text;
+  EXPECT_FALSE(contains(text, "W3")) << "the legend explains only what appears";
   EXPECT_TRUE(contains(text, "block0 .. block3  ")) << text;
   EXPECT_TRUE(contains(text, "    1        3-5  2-3         12 FLOP  ")) << text;
   EXPECT_TRUE(contains(text, "a step of all 6 ranks: 72 FLOP, ")) << text;

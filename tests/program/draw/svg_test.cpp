@@ -12,7 +12,7 @@
 namespace weft::svg_test {
 namespace {
 
-// What is wrong with it as XML, empty for nothing: tags that do not close, bare < or &.
+// Reason why it is not valid XML, or empty: tags that do not close, bare < or &.
 std::string malformed(const std::string& text) {
   std::vector<std::string> open;
   for (size_t at = 0; (at = text.find_first_of("<&", at)) != std::string::npos;) {
@@ -84,10 +84,10 @@ TEST(DrawSvg, a_bar_for_every_task) {
   EXPECT_TRUE(contains(svg, " s</text>")) << "the unit of time";
   for (const char* kind : {"forward", "backward", "transfer", "idle"})
     EXPECT_TRUE(contains(svg, fmt::format(">{}</text>", kind)));
-  EXPECT_FALSE(contains(svg, ">gather</text>")) << "nothing is explained that is not there";
+  EXPECT_FALSE(contains(svg, ">gather</text>")) << "the legend explains only what appears";
 }
 
-TEST(DrawSvg, a_row_tells_how_many_ranks_it_stands_for) {
+TEST(DrawSvg, a_row_names_the_number_of_its_ranks) {
   const Schedule schedule = gpipe_schedule({.ranks = 2, .micro_batches = 2});
   EXPECT_TRUE(contains(drawn(pipeline_program(schedule)), ">pp 1, rank 1</text>"));
   EXPECT_TRUE(contains(drawn(pipeline_program(schedule, {}, {.dp = 2})), ">pp 1, rank 2 and 1 like it</text>"));
@@ -103,7 +103,7 @@ TEST(DrawSvg, backward_in_parts_and_several_stages) {
   const std::string chunks = drawn(pipeline_program(interleaved_schedule({.ranks = 4, .chunks = 3, .micro_batches = 8})));
   EXPECT_EQ(bars(chunks, "forward"), 96);
   const std::vector<std::string> shades = groups_of(chunks, "forward");
-  EXPECT_EQ(shades.size(), 3u) << "one for each stage of a rank";
+  EXPECT_EQ(shades.size(), 3u) << "one per stage of a rank";
   EXPECT_EQ(std::set<std::string>(shades.begin(), shades.end()).size(), 3u);
   EXPECT_TRUE(contains(chunks, "later stages are lighter"));
   EXPECT_FALSE(contains(split, "later stages are lighter"));

@@ -37,7 +37,7 @@ TEST(TimeChart, stages_of_a_rank_have_letters) {
 }
 
 // Rank 1 holds stages 1 and 2, and runs forward from one into the other.
-TEST(TimeChart, neighbouring_stages_of_a_rank_are_told_apart) {
+TEST(TimeChart, neighbouring_stages_of_a_rank_are_distinct) {
   const std::string text = chart(pipeline_program(zb_v_schedule({.ranks = 2, .chunks = 2, .micro_batches = 2})));
   EXPECT_NE(text.find("pp 1 |     F0a F0b F1a F1b "), std::string::npos) << text;
 }
@@ -50,7 +50,7 @@ TEST(TimeChart, a_rank_that_hardly_works_says_so) {
             "pp 1 | F0 F1 B0 -- B1 --\n");
 }
 
-// The first rank computes again while it waits; later that is part of backward.
+// The first rank recomputes while it waits; later that is part of backward.
 TEST(TimeChart, recompute_may_run_into_backward) {
   const Program program =
       pipeline_program(gpipe_schedule({.ranks = 2, .micro_batches = 2}), {.blocks = 2}, {}, {.recompute = {.every = 1}});
@@ -59,7 +59,7 @@ TEST(TimeChart, recompute_may_run_into_backward) {
             "pp 1 |    F0 F1 B0 -- -- B1 --\n");
 }
 
-TEST(TimeChart, what_fits_twice_is_in_two_halves) {
+TEST(TimeChart, a_chart_that_fits_twice_is_in_two_halves) {
   EXPECT_EQ(chart(pipeline_program(one_f_one_b_schedule({.ranks = 2, .micro_batches = 4})), {.width = 34}),
             "pp 0 | F0 F1       B0 -- F2 B1\n"
             "pp 1 |    F0 B0 -- F1 B1 -- F2\n"
@@ -78,8 +78,8 @@ TEST(TimeChart, long_ones_show_both_ends) {
             "pp 1 | F98 B98 --- F99 B99 ---\n");
 }
 
-// Messages take ten thousand million times as long as a forward: only what is shown is made.
-TEST(TimeChart, takes_no_memory_for_what_it_does_not_show) {
+// Messages take ten thousand million times as long as a forward: only the visible part is computed.
+TEST(TimeChart, takes_no_memory_for_hidden_parts) {
   const Program program = pipeline_program(gpipe_schedule({.ranks = 2, .micro_batches = 1}));
   const Simulation s = simulate(program, slow_device({.latency_s = 1e10}));
   EXPECT_EQ(time_chart(program, timed_instructions(program, s), {.width = 40}),
@@ -112,14 +112,14 @@ TEST(TimeChart, fits_the_width_and_the_rows) {
   }
 }
 
-TEST(TimeChart, the_legend_explains_what_is_there) {
+TEST(TimeChart, the_legend_explains_only_what_appears) {
   const Program program = pipeline_program(zb_h1_schedule({.ranks = 2, .micro_batches = 2}), {}, {.dp = 3});
   const std::vector<TimedInstruction> timed = timed_instructions(program, simulate(program, slow_device()));
   EXPECT_EQ(chart_legend(timed, time_chart(program, timed)),
             "  F3   forward of micro-batch 3\n"
             "  I3   backward, first part: the gradient of the stage's input\n"
-            "  W3   backward, second part: the gradients of its weights, which nobody waits for\n"
-            "a row stands for 3 ranks that do the same\n\n");
+            "  W3   backward, second part: the gradients of its weights, which no rank waits for\n"
+            "a row represents 3 identical ranks\n\n");
 }
 
 TEST(TimeChart, nothing_takes_time) {

@@ -27,7 +27,7 @@ json events_of(const json& trace, const std::string& phase) {
   return result;
 }
 
-// Whether events of one thread are one after the other, to the nanosecond.
+// True if events of one thread do not overlap, to the nanosecond.
 void expect_nested(const json& trace) {
   std::map<std::pair<int, int>, std::vector<std::pair<int64_t, int64_t>>> threads;
   const auto nanoseconds = [](const json& us) { return std::llround(us.get<double>() * 1e3); };
@@ -54,11 +54,11 @@ TEST(Trace, an_event_for_all_that_takes_time) {
   EXPECT_EQ(counts["forward"], 2 * 2 * 4);
   EXPECT_EQ(counts["backward"], 2 * 2 * 4);
   EXPECT_EQ(counts["send"], 2 * 4);
-  EXPECT_GT(counts["receive"], 0) << "those that wait for their message";
+  EXPECT_GT(counts["receive"], 0) << "receives that wait for their message";
   EXPECT_EQ(counts.count("load"), 0u);
 }
 
-TEST(Trace, events_say_what_they_are) {
+TEST(Trace, events_are_labelled) {
   const Program program =
       pipeline_program(gpipe_schedule({.ranks = 2, .micro_batches = 2}), {.forward_flops = 2, .message_bytes = 7});
   const json trace = traced(program, slow_device({.latency_s = 0.25}));
@@ -85,13 +85,13 @@ TEST(Trace, events_say_what_they_are) {
   EXPECT_EQ(names.count("comm"), 1u);
 }
 
-TEST(Trace, a_process_tells_how_many_ranks_it_stands_for) {
+TEST(Trace, a_process_names_the_number_of_its_ranks) {
   const Program program = pipeline_program(gpipe_schedule({.ranks = 2, .micro_batches = 2}), {}, {.dp = 4});
   const std::string trace = trace_json(program, timed_instructions(program, simulate(program, slow_device())));
   EXPECT_NE(trace.find("\"rank 4 and 3 like it (pipeline rank 1)\""), std::string::npos) << trace;
 }
 
-TEST(Trace, what_runs_beside_one_another_has_threads_of_its_own) {
+TEST(Trace, overlapping_instructions_have_threads_of_their_own) {
   const Program program = build_program(equal_blocks(2, {}), {.dp = 2, .micro_batches = 1});
   Program wide = program;
   const int reduce = find(program.of(0), Op::reduce);

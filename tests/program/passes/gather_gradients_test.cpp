@@ -1,4 +1,4 @@
-// Gradients that an update needs whole are gathered right before it, and only those.
+// Gradients that an update needs whole are gathered right before it, and no others.
 #include "weft/program/passes/gather_gradients.h"
 
 #include <gtest/gtest.h>
@@ -12,7 +12,7 @@
 namespace weft::gather_gradients_test {
 namespace {
 
-/// Three blocks, the first of which needs nothing whole.
+/// Three blocks; the first needs nothing whole.
 ModelCost model(int bytes = 2) {
   ModelCost model = toy_model(3, 64 * 24);
   model.blocks[1].gathered_gradient_bytes = model.blocks[2].gathered_gradient_bytes = bytes;
@@ -49,7 +49,7 @@ TEST(GatherGradients, after_the_state_that_they_are_made_of_is_back) {
             "reload_optimizer0 update0-0 offload_optimizer0 gather2 gather1 gather0");
 }
 
-TEST(GatherGradients, costs_what_it_says) {
+TEST(GatherGradients, costs_match_the_header) {
   for (const int shards : {2, 3, 8}) {
     for (const int bytes : {2, 4}) {
       Program program = toy_program(model(bytes), {.shards = shards});
@@ -70,7 +70,7 @@ TEST(GatherGradients, every_defect_is_found) {
           {"not gathered", Defect::bad_gather, [](List& x) { drop(x, find(x, Op::gather_gradients)); },
            "'layer2': updated by instruction"},
           {"gathered twice", Defect::bad_gather, [](List& x) { repeat(x, find(x, Op::gather_gradients)); }, "gathered already"},
-          {"of a block that needs none", Defect::bad_gather,
+          {"of a block without need", Defect::bad_gather,
            [](List& x) {
              Instruction& gather = x[find(x, Op::gather_gradients, 1)];
              x.insert(x.begin() + find(x, "update0-0"), gather);
@@ -89,8 +89,8 @@ TEST(GatherGradients, every_defect_is_found) {
           {"after the update", Defect::early_update,
            [](List& x) { move(x, find(x, Op::gather_gradients), find(x, "offload_optimizer2")); },
            "the gather of the gradients"},
-          {"while the state is away", Defect::bad_move,
-           [](List& x) { move(x, find(x, Op::gather_gradients), find(x, "reload_optimizer2")); }, "is not there by then"},
+          {"while the state is offloaded", Defect::bad_move,
+           [](List& x) { move(x, find(x, Op::gather_gradients), find(x, "reload_optimizer2")); }, "is not in memory yet"},
       });
   expect_all_found(
       good,

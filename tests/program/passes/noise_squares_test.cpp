@@ -1,4 +1,4 @@
-// Squares for the noise scale: of the first micro-batch of each slot, before anything else comes to its gradients.
+// Squares for the noise scale: of the first micro-batch of each slot, before its gradients change.
 #include "weft/program/passes/noise_squares.h"
 
 #include <gtest/gtest.h>
@@ -39,13 +39,13 @@ TEST(NoiseSquares, of_tied_weights_wait_for_both_backwards) {
 }
 
 // The sum of one exact number travels with the losses, over tp too.
-TEST(NoiseSquares, cost_what_they_say) {
+TEST(NoiseSquares, costs_match_the_header) {
   StepLayout layout = {.tp = 2, .dp = 2, .micro_batches = 2};
   const InstructionList without = build_program(toy_model(3), layout).of(0);
   layout.noise_scale = true;
   const InstructionList with = build_program(toy_model(3), layout).of(0);
   const auto sent = [](const InstructionList& list) { return list[find(list, Op::reduce_loss)].wire_bytes; };
-  EXPECT_EQ(sent(without), 24 * 4);                      // 2 (n - 1) / n of it over two ranks
+  EXPECT_EQ(sent(without), 24 * 4);                      // 2 (n - 1) / n over two ranks
   EXPECT_EQ(sent(with), (24 * 4 + 21 * 8) * 2 * 3 / 4);  // and over four
   EXPECT_EQ(step_cost(with).peak_activation_bytes, step_cost(without).peak_activation_bytes);
   EXPECT_EQ(count(with, Op::squares), 3);
@@ -76,8 +76,8 @@ TEST(NoiseSquares, are_refused_where_stages_share_weights) {
     ADD_FAILURE();
   } catch (const InputError& error) {
     EXPECT_STREQ(error.what(),
-                 "layout: block 'layer0' shares its weights with another stage, so that no rank has the gradients of one "
-                 "micro-batch; the noise scale cannot be measured, leave it out, or keep such blocks on one stage "
+                 "layout: block 'layer0' shares its weights with another stage, so no rank has the gradients of one "
+                 "micro-batch; leave out run.noise_scale, or keep such blocks on one stage "
                  "(model.tied_embeddings = false)");
   }
 }
@@ -88,15 +88,15 @@ Program good_program() {
 }
 
 const std::vector<Spoiling> kOutOfOrder = {
-    {"none", Defect::bad_squares, [](List& x) { drop(x, find(x, Op::squares)); },
+    {"no squares", Defect::bad_squares, [](List& x) { drop(x, find(x, Op::squares)); },
      "block 1 'layer1': no squares of the first micro-batch of slot 0"},
     {"twice", Defect::bad_squares, [](List& x) { repeat(x, find(x, Op::squares)); }, "taken already"},
     {"too early", Defect::bad_squares, [](List& x) { move(x, find(x, Op::squares), find(x, Op::backward)); },
-     "the backward for it has not been run by then"},
+     "the backward for it has not been run yet"},
     {"with the next micro-batch", Defect::bad_squares, [](List& x) { move(x, find(x, "squares1.0"), find(x, "backward0.1")); },
      "(backward of block 1 'layer1' on micro-batch 1)"},
     {"of a closed slot", Defect::bad_squares, [](List& x) { move(x, find(x, "squares0.0"), find(x, "combine0-1s0")); },
-     "may have changed them"},
+     "may already have changed them"},
     {"of no slot's first", Defect::bad_squares, [](List& x) { x[find(x, "squares1.0")].micro = 1; }, "not the first"},
 };
 
@@ -106,13 +106,13 @@ TEST(NoiseSquares, every_defect_is_found) {
   Program without = good_program();
   without.noise_scale = false;
   expect_defect(without, Defect::bad_squares, "measures no noise scale");
-  // A reduce that waits for the backward alone may run beside them.
+  // A reduce that waits only for the backward may overlap the squares.
   const Program beside = build_program(toy_model(1), {.dp = 2, .noise_scale = true});
   const auto early = [](List& x) { move(x, find(x, Op::reduce_loss), find(x, Op::squares)); };
   expect_found(beside, {"the sum before them", Defect::early_reduce, early, "squares of block 0 'layer0'"},
                Waits::linked_again);
   const auto spoil = [](List& x) { x[find(x, Op::reduce)].waits = {find(x, Op::backward)}; };
-  expect_found(beside, {"a reduce beside them", Defect::bad_squares, spoil, "(reduce of block 0 'layer0')"}, Waits::as_spoiled);
+  expect_found(beside, {"overlapping reduce", Defect::bad_squares, spoil, "(reduce of block 0 'layer0')"}, Waits::as_spoiled);
 }
 
 }  // namespace

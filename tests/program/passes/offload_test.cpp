@@ -1,4 +1,4 @@
-// What offload moves, when, and that it costs what its header says.
+// Moves of offload, their order, and costs as stated in its header.
 #include "weft/program/passes/offload.h"
 
 #include <gtest/gtest.h>
@@ -60,7 +60,7 @@ TEST(Offload, shards_around_every_gather) {
   EXPECT_EQ(text(offload_shards(list, {.activations = true, .optimizer = true})), text(list));
 }
 
-TEST(Offload, moves_run_beside_compute_and_send_nothing) {
+TEST(Offload, moves_overlap_compute_and_send_nothing) {
   const ModelCost model = toy_model(4);
   const InstructionList before = recomputed(model, 1);
   const InstructionList list = offload_activations(before, model, {.activations = true});
@@ -74,7 +74,7 @@ TEST(Offload, moves_run_beside_compute_and_send_nothing) {
   EXPECT_EQ(step_cost(list).flops(), step_cost(before).flops());
 }
 
-// Both ways once a micro-batch: an offloaded block's input is its predecessor's output.
+// Both ways once per micro-batch: an offloaded block's input is its predecessor's output.
 TEST(Offload, frees_the_inputs_and_brings_all_back) {
   const ModelCost model = toy_model(6);
   const InstructionList list = offload_activations(recomputed(model, 1, 3), model, {.activations = true});
@@ -91,7 +91,7 @@ TEST(Offload, frees_the_inputs_and_brings_all_back) {
   EXPECT_EQ(live, 0);
 }
 
-// Of a block that is not computed again the output goes with the input that it is, unless its own backward keeps it.
+// The output of a block without recompute is freed with the next block's input, unless its own backward keeps it.
 TEST(Offload, an_input_that_the_block_before_made_and_would_keep) {
   ModelCost model = toy_model(6);
   for (const bool keeps_output : {false, true}) {

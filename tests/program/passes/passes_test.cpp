@@ -1,4 +1,4 @@
-// Every pass by itself: what it makes of a small list, and that it costs what its header says.
+// Every pass alone: its result for a small list, and costs as stated in its header.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -39,7 +39,7 @@ TEST(OneStage, order) {
   EXPECT_EQ(text(one_stage(toy_model(1))), "load0 forward0.0 loss0 backward0.0");
 }
 
-TEST(OneStage, costs_what_it_says) {
+TEST(OneStage, costs_match_the_header) {
   for (int num_blocks : {1, 2, 5}) {
     ModelCost model = toy_model(num_blocks);
     if (num_blocks == 5) model.blocks[1].output_bytes = 5000;  // so that the peak lies in the middle
@@ -126,7 +126,7 @@ TEST(Replicate, follows_the_combine) {
   EXPECT_EQ(text({list.end() - 3, list.end()}), "backward0.1 combine0-0s1 reduce0-0");
 }
 
-TEST(Replicate, costs_what_it_says) {
+TEST(Replicate, costs_match_the_header) {
   const ModelCost model = toy_model(5);
   const int64_t gradient_bytes = 5 * 1024;
   for (int replicas : {1, 2, 4, 8, 4096}) {
@@ -146,7 +146,7 @@ TEST(Replicate, costs_what_it_says) {
 }
 
 // Block 0 is read, and its gradients written, by block 2 as well.
-TEST(Replicate, tied_blocks_wait_for_whoever_reads_them_too) {
+TEST(Replicate, tied_blocks_wait_for_their_other_readers_too) {
   const ModelCost model = tied_model(3);
   InstructionList list = one_stage(model);
   std::swap(list[find(list, "backward2.0")], list[find(list, "backward0.0")]);
@@ -176,7 +176,7 @@ TEST(Clip, ranks_that_share_a_replica_add_up_one_exact_sum) {
   }
 }
 
-TEST(SumLosses, after_the_last_loss_beside_backward) {
+TEST(SumLosses, after_the_last_loss_overlapping_backward) {
   const ModelCost model = toy_model(2);
   for (int ranks : {1, 4}) {
     const InstructionList list =
@@ -184,7 +184,7 @@ TEST(SumLosses, after_the_last_loss_beside_backward) {
     EXPECT_EQ(text(list),
               "load0 forward0.0 forward1.0 loss0 backward1.0 backward0.0 "
               "load1 forward0.1 forward1.1 loss1 reduce_loss backward1.1 backward0.1");
-    const int64_t table_bytes = 24 * 2 * ranks;  // 24 bytes for every micro-batch of every rank
+    const int64_t table_bytes = 24 * 2 * ranks;  // 24 bytes per micro-batch of every rank
     EXPECT_EQ(step_cost(list).loss_wire_bytes, 2 * (ranks - 1) * table_bytes / ranks);
     EXPECT_EQ(step_cost(list).gradient_wire_bytes, 0);
     EXPECT_EQ(list[find(list, Op::reduce_loss)].axes, kDataAxes);
@@ -200,10 +200,10 @@ TEST(SumLosses, take_votes_of_all_ranks_along) {
   verify(program);
 }
 
-// What had gradients is known after the last backward, and travels with the losses.
+// The flags of parameters with gradients are known after the last backward, and travel with the losses.
 TEST(SumLosses, wait_for_backward_where_parameters_may_have_no_gradient) {
   ModelCost model = toy_model(2);
-  model.blocks[0].told = 3;
+  model.blocks[0].flagged = 3;
   const Program program = build_program(model, {.dp = 2, .micro_batches = 2});
   EXPECT_EQ(text(program.of(0)),
             "load0 forward0.0 forward1.0 loss0 backward1.0 backward0.0 "

@@ -55,7 +55,7 @@ TEST(TieWeights, each_holder_sums_the_blocks_that_others_hold_too) {
   }
 }
 
-TEST(TieWeights, costs_what_it_says) {
+TEST(TieWeights, costs_match_the_header) {
   const int64_t bytes = 256 * 4;
   for (const int holders : {1, 2, 3, 4}) {
     for (const int shards : {1, 2, 4}) {
@@ -86,7 +86,7 @@ TEST(SumLosses, the_ranks_of_a_pipeline_do_it_once_it_is_empty) {
   }
 }
 
-TEST(Clip, pipeline_ranks_add_up_what_each_holds) {
+TEST(Clip, pipeline_ranks_sum_their_parts) {
   for (const int shard : {1, 2}) {
     const Program program = build_program(
         toy_model(4),
@@ -188,7 +188,7 @@ TEST(PipelineSteps, word_for_word) {
   }
 }
 
-TEST(PipelineSteps, who_holds_what) {
+TEST(PipelineSteps, holders_of_blocks) {
   struct Case {
     const char* schedule;
     std::vector<std::vector<int>> holders;
@@ -202,13 +202,13 @@ TEST(PipelineSteps, who_holds_what) {
     EXPECT_EQ(program.list_of_rank, (std::vector<int>{0, 0, 0, 1, 1, 1})) << "copies share a list";
     for (int block = 0; block < 4; ++block) {
       const int runner = stage_rank_of_block(program)[block];
-      EXPECT_EQ(std::count(c.holders[block].begin(), c.holders[block].end(), runner), 1) << "whoever runs it holds it";
+      EXPECT_EQ(std::count(c.holders[block].begin(), c.holders[block].end(), runner), 1) << "its runner holds it";
     }
   }
 }
 
-// Blocks of one stage of which some can be split: micro-batch 1 has reached those that cannot before micro-batch 0 has reached
-// the weights of those that can.
+// Blocks of one stage of which some can be split: micro-batch 1 has reached the others before micro-batch 0 has reached the
+// weights of the split ones.
 TEST(PipelineSlots, blocks_that_cannot_be_split_close_theirs_earlier) {
   ModelCost model = splittable(toy_model(6));
   model.blocks[4].splits = false;
@@ -245,7 +245,7 @@ TEST(PipelineSlots, ties_that_mix_slots_are_refused) {
     } catch (const InputError& error) {
       const std::string says = error.what();
       EXPECT_NE(says.find(c.block), std::string::npos) << says;
-      EXPECT_NE(says.find("use a schedule with one stage a rank and whole backwards"), std::string::npos) << says;
+      EXPECT_NE(says.find("use a schedule with one stage per rank and whole backwards"), std::string::npos) << says;
     }
     EXPECT_NO_THROW(build_program(c.model, pipelined({}, schedule_named(c.schedule), 2, 4))) << "one slot: " << c.what;
   }
@@ -254,7 +254,7 @@ TEST(PipelineSlots, ties_that_mix_slots_are_refused) {
 TEST(PipelineRecompute, of_the_micro_batches_in_flight) {
   const ModelCost model = toy_model(6);
   const std::vector<InstructionList> lists = lists_of(model, schedule_named("1f1b").of(2, 2));
-  // A stage's last block goes once it was sent; the model's last one is run backward at once.
+  // A stage's last output is freed once sent; the model's last block runs backward at once.
   EXPECT_EQ(text(recompute(lists[0], model, {.every = 1})),
             "load0 forward0.0 forward1.0 drop0.0 forward2.0 drop1.0 send_activation2.0>1 drop2.0 "
             "load1 forward0.1 forward1.1 drop0.1 forward2.1 drop1.1 send_activation2.1>1 drop2.1 "
@@ -290,7 +290,7 @@ TEST(PipelineOffload, inputs_leave_once_their_block_is_dropped) {
             "send_activation2.1>1 drop2.1 offload_input2.1 receive_gradient2.0<1 reload_input2.0 forward2.0 backward2.0 "
             "reload_input1.0 forward1.0 backward1.0 forward0.0 backward0.0 receive_gradient2.1<1 reload_input2.1 "
             "forward2.1 backward2.1 reload_input1.1 forward1.1 backward1.1 forward0.1 backward0.1");
-  // What was received is an input like any other.
+  // A received tensor is an input like any other.
   EXPECT_EQ(offloaded(1),
             "receive_activation2.0<0 forward3.0 forward4.0 drop3.0 offload_input3.0 forward5.0 drop4.0 "
             "offload_input4.0 receive_activation2.1<0 load0 loss0 backward5.0 reload_input4.0 forward4.0 backward4.0 "
@@ -299,7 +299,7 @@ TEST(PipelineOffload, inputs_leave_once_their_block_is_dropped) {
             "reload_input3.1 forward3.1 backward3.1 send_gradient2.1>0");
 }
 
-// Whatever the schedule, the share of blocks recomputed and where inputs wait.
+// For any schedule, share of recomputed blocks and store of inputs.
 TEST(PipelineRecompute, frees_what_it_allocates_and_repeats_each_forward_at_most_once) {
   for (const NamedSchedule& named : schedule_table()) {
     for (const int pp : {1, 2, 4}) {
@@ -329,7 +329,7 @@ TEST(PipelineRecompute, frees_what_it_allocates_and_repeats_each_forward_at_most
   }
 }
 
-// GPipe holds every micro-batch at its turn: recompute leaves a stage's inputs, and offload those of its first block alone.
+// GPipe holds every micro-batch at its turn: recompute leaves a stage's inputs, and offload only those of its first block.
 TEST(PipelineRecompute, leaves_the_inputs_of_the_micro_batches_in_flight) {
   ModelCost model = toy_model(8);
   for (BlockCost& block : model.blocks) {

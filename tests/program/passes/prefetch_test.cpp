@@ -1,4 +1,4 @@
-// How far gathers are hoisted, and what stops them.
+// Distance that gathers are hoisted, and its limits.
 #include "weft/program/passes/prefetch.h"
 
 #include <gtest/gtest.h>
@@ -59,7 +59,7 @@ TEST(Prefetch, starts_depth_blocks_early) {
 }
 
 TEST(Prefetch, stays_within_the_byte_limit) {
-  // Two blocks at a time, though the depth would be three.
+  // Two blocks at once, though the depth would be three.
   EXPECT_EQ(hoisted(4, {.depth = 2, .max_bytes = 2 * kBlockBytes}),
             "gather0 gather1 load0 forward0.0 release0 gather2 forward1.0 release1 gather3 forward2.0 release2 gather2 "
             "forward3.0 loss0 backward3.0 release3 gather1 backward2.0 release2 gather0 backward1.0 release1 "
@@ -69,7 +69,7 @@ TEST(Prefetch, stays_within_the_byte_limit) {
             "backward2.0 release2 gather1 backward1.0 release1 gather0 backward0.0 release0");
 }
 
-TEST(Prefetch, whatever_the_limit_it_holds) {
+TEST(Prefetch, every_limit_holds) {
   for (int blocks : {1, 2, 5, 8}) {
     for (int micro_batches : {1, 3}) {
       for (int depth : {0, 1, 2, 5}) {
@@ -104,10 +104,10 @@ TEST(Prefetch, a_limit_that_one_block_is_above) {
     return "nothing";
   };
   EXPECT_EQ(says(model, 2 * kBlockBytes), "nothing");
-  EXPECT_NE(says(model, 2 * kBlockBytes - 1).find("block 1 'layer1' needs 2.00 KiB"), std::string::npos);
-  // Tied weights are there together with their reader's.
+  EXPECT_NE(says(model, 2 * kBlockBytes - 1).find("block 1 'layer1' they take 2.00 KiB"), std::string::npos);
+  // Tied weights are gathered together with their reader's.
   EXPECT_EQ(says(tied_model(3), 2 * kBlockBytes), "nothing");
-  EXPECT_NE(says(tied_model(3), kBlockBytes).find("block 2 'layer2' needs 2.00 KiB with it"), std::string::npos);
+  EXPECT_NE(says(tied_model(3), kBlockBytes).find("block 2 'layer2' they take 2.00 KiB"), std::string::npos);
 }
 
 TEST(Prefetch, not_before_the_shard_is_back_from_slower_memory) {

@@ -1,4 +1,4 @@
-// What recompute makes of a step, and that it costs what its header says.
+// Steps with recompute, and costs as stated in its header.
 #include "weft/program/passes/recompute.h"
 
 #include <gtest/gtest.h>
@@ -66,7 +66,7 @@ TEST(Recompute, keeps_one_block_at_a_time) {
     block.output_bytes = 10;
   }
   const int64_t outputs = 10 * 10 + model.input_bytes;
-  const int64_t at_hand = 2 * 1000 + 3 * 10;  // two blocks for a moment, a recomputed output, gradients in and out
+  const int64_t at_hand = 2 * 1000 + 3 * 10;  // two blocks briefly, a recomputed output, gradients in and out
   EXPECT_EQ(step_cost(one_stage(model)).peak_activation_bytes, 10 * 1000 + outputs + 2 * 10);
   EXPECT_LE(step_cost(recomputed(model, 1)).peak_activation_bytes, outputs + at_hand);
 }

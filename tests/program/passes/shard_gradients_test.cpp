@@ -33,7 +33,7 @@ TEST(ShardGradients, after_every_micro_batch) {
             "load1 forward0.1 forward1.1 loss1 backward1.1 reduce_scatter1.1 backward0.1 reduce_scatter0.1");
 }
 
-TEST(ShardGradients, over_replicas_only_once_a_step) {
+TEST(ShardGradients, over_replicas_only_once_per_step) {
   const ModelCost model = toy_model(1);
   EXPECT_EQ(text(shard_gradients(steps(model, 2), sharded(model, 2, 3, 2), {.every_micro_batch = true})),
             "load0 forward0.0 loss0 backward0.0 reduce_scatter0.0 "
@@ -59,7 +59,7 @@ TEST(ShardGradients, leaves_blocks_without_parameters_out) {
             "backward2.0 reduce_scatter2.0 reduce2-2@dp backward1.0 backward0.0 reduce_scatter0.0 reduce0-0@dp");
 }
 
-TEST(ShardGradients, tied_blocks_wait_for_whoever_reads_them_too) {
+TEST(ShardGradients, tied_blocks_wait_for_their_other_readers_too) {
   ModelCost model = toy_model(3);
   model.blocks[0].uses = {2};
   EXPECT_EQ(text(shard_gradients(one_stage(model), sharded(model, 2, 1, 1), {})),
@@ -67,7 +67,7 @@ TEST(ShardGradients, tied_blocks_wait_for_whoever_reads_them_too) {
             "backward0.0 reduce_scatter2.0 reduce_scatter0.0");
 }
 
-TEST(ShardGradients, collectives_run_beside_compute_on_their_axis) {
+TEST(ShardGradients, collectives_overlap_compute_on_their_axis) {
   const ModelCost model = toy_model(2);
   for (const Instruction& x : shard_gradients(steps(model, 1), sharded(model, 2, 2, 1), {})) {
     EXPECT_EQ(x.lane, is_collective(x) ? Lane::comm : Lane::compute);
@@ -79,7 +79,7 @@ TEST(ShardGradients, collectives_run_beside_compute_on_their_axis) {
   }
 }
 
-TEST(ShardGradients, costs_what_it_says) {
+TEST(ShardGradients, costs_match_the_header) {
   const int64_t numel = 64 * 24;
   const ModelCost model = toy_model(5, numel);
   for (int shards : {1, 2, 3, 4, 8}) {
@@ -115,7 +115,7 @@ TEST(GatherUpdated, in_the_order_of_the_updates) {
   EXPECT_EQ(text(gather_updated(list, program)), "update3-3 update0-2");
 }
 
-TEST(GatherUpdated, costs_what_it_says) {
+TEST(GatherUpdated, costs_match_the_header) {
   const int64_t numel = 64 * 24;
   for (int shards : {1, 2, 3, 8}) {
     for (int width : {2, 4}) {

@@ -1,4 +1,4 @@
-// ZeRO-3 as a pass: gathers and releases around whatever reads the weights.
+// ZeRO-3 as a pass: gathers and releases around each reader of the weights.
 #include "weft/program/passes/shard_parameters.h"
 
 #include <gtest/gtest.h>
@@ -64,7 +64,7 @@ TEST(ShardParameters, leaves_blocks_without_parameters_out) {
             "backward2.0 release2 backward1.0 gather0 backward0.0 release0");
 }
 
-TEST(ShardParameters, gathers_run_beside_compute_on_the_shard_axis) {
+TEST(ShardParameters, gathers_overlap_compute_on_the_shard_axis) {
   const ModelCost model = toy_model(3);
   for (const Instruction& x : shard_parameters(one_stage(model), sharded(model), {})) {
     if (x.op == Op::gather) {
@@ -77,7 +77,7 @@ TEST(ShardParameters, gathers_run_beside_compute_on_the_shard_axis) {
   }
 }
 
-TEST(ShardParameters, costs_what_it_says) {
+TEST(ShardParameters, costs_match_the_header) {
   const int64_t numel = 64 * 24;
   const int blocks = 5;
   const ModelCost model = toy_model(blocks, numel);
@@ -90,7 +90,7 @@ TEST(ShardParameters, costs_what_it_says) {
             program.weight_bytes = width;
             const InstructionList before = recompute(one_stage(model, micro_batches), model, {.every = every});
             const StepCost cost = step_cost(shard_parameters(before, program, {.reshard_after_forward = reshard}));
-            // Twice a micro-batch, but the last block is there for its backward and the first for the next micro-batch.
+            // Twice per micro-batch, except that the last block stays for its backward and the first for the next micro-batch.
             const int twice = 2 * micro_batches * blocks - micro_batches - (micro_batches - 1);
             const int once = micro_batches * blocks - (micro_batches - 1);
             EXPECT_EQ(cost.num_gathers, reshard ? twice : once);

@@ -1,4 +1,4 @@
-// Who waits for whom, and what that says about the order of instructions on lanes that run side by side.
+// Waits, and the resulting order of instructions on overlapping lanes.
 #include "weft/program/passes/waits.h"
 
 #include <gtest/gtest.h>
@@ -54,7 +54,7 @@ TEST(Waits, of_sharded_parameters) {
 TEST(Waits, of_a_prefetched_gather) {
   const Program program = build_program(toy_model(3), {.shard = 2, .shard_level = ShardLevel::parameters});
   const InstructionList& list = program.of(0);
-  // It has a buffer of its own beside the block that runs, and waits for nobody; the one after that waits for its buffer.
+  // It has its own buffer besides the running block's, and waits for nothing; the next one waits for its buffer.
   EXPECT_TRUE(list[find(list, "gather1")].waits.empty());
   EXPECT_EQ(list[find(list, "gather2")].waits, std::vector<int>{find(list, "release0")});
   const Order order(list);
@@ -70,7 +70,7 @@ TEST(Waits, blocks_without_parameters_wait_for_no_buffer) {
   EXPECT_EQ(list[find(list, "backward0.0")].waits, std::vector<int>{find(list, "backward1.0")});
 }
 
-TEST(Waits, of_what_is_moved) {
+TEST(Waits, for_moves) {
   const Program program = build_program(
       toy_model(3), {.recompute = {.every = 1}, .offload = {.activations = true, .optimizer = true}, .bucket_bytes = 1});
   const InstructionList& list = program.of(0);
@@ -83,7 +83,7 @@ TEST(Waits, of_what_is_moved) {
   EXPECT_EQ(waits("offload_optimizer1"), std::vector<int>{find(list, "update1-1")});
 }
 
-TEST(Waits, a_list_without_producers_gets_none) {
+TEST(Waits, a_list_without_producers_gets_no_waits) {
   const InstructionList list =
       link_waits({{.op = Op::backward, .first = 0, .last = 1, .micro = 0}, {.op = Op::update, .first = 1, .last = 2}},
                  toy_program(toy_model(2)), {});
@@ -91,7 +91,7 @@ TEST(Waits, a_list_without_producers_gets_none) {
   EXPECT_TRUE(list[1].waits.empty());
 }
 
-TEST(Order, compute_runs_in_order_and_the_rest_beside_it) {
+TEST(Order, compute_runs_in_order_and_other_lanes_overlap) {
   InstructionList list(5);
   list[1].lane = Lane::comm;
   list[1].waits = {0};
@@ -100,8 +100,8 @@ TEST(Order, compute_runs_in_order_and_the_rest_beside_it) {
   const Order order(list);
   EXPECT_TRUE(order.before(0, 1));
   EXPECT_TRUE(order.before(0, 2));   // same lane
-  EXPECT_FALSE(order.before(1, 2));  // nobody waited for it
-  EXPECT_FALSE(order.before(0, 3));  // starts after 0 has started, no more
+  EXPECT_FALSE(order.before(1, 2));  // nothing waited for it
+  EXPECT_FALSE(order.before(0, 3));  // only starts after 0 has started
   EXPECT_FALSE(order.before(1, 3));  // collectives may finish in any order
   EXPECT_TRUE(order.before(3, 4));
   EXPECT_FALSE(order.before(1, 4));

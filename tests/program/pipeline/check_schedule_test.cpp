@@ -28,7 +28,7 @@ Schedule good() {
 
 TEST(CheckSchedule, a_good_one_passes) { EXPECT_NO_THROW(check_schedule(good())); }
 
-TEST(CheckSchedule, what_is_wrong_is_named) {
+TEST(CheckSchedule, errors_name_the_defect) {
   struct Case {
     std::function<void(Schedule&)> spoil;
     std::string says;
@@ -38,9 +38,9 @@ TEST(CheckSchedule, what_is_wrong_is_named) {
       {[](Schedule& s) { s.rank_of_stage[1] = 2; }, "stage 1 is placed on rank 2"},
       {[](Schedule& s) { s.tasks.emplace_back(); }, "rank 2: holds no stage"},
       {[](Schedule& s) { s.rank_of_stage.clear(), s.tasks.clear(); }, "no ranks"},
-      {[](Schedule& s) { s.tasks[0][0].stage = 2; }, "rank 0: forward of stage 2, micro-batch 0 is not there: stages end at 1"},
+      {[](Schedule& s) { s.tasks[0][0].stage = 2; }, "rank 0: forward of stage 2, micro-batch 0 does not exist: stages end"},
       {[](Schedule& s) { s.tasks[0][0].stage = 1; }, "rank 0: forward of stage 1, micro-batch 0 belongs to rank 1"},
-      {[](Schedule& s) { s.tasks[1][2].micro = 0; }, "rank 1: forward of stage 1, micro-batch 0 is there twice"},
+      {[](Schedule& s) { s.tasks[1][2].micro = 0; }, "rank 1: forward of stage 1, micro-batch 0 appears twice"},
       {[](Schedule& s) { std::swap(s.tasks[0][0], s.tasks[0][1]); },
        "rank 0: forward of stage 0, micro-batch 0 comes after that of micro-batch 1"},
       {[](Schedule& s) { std::swap(s.tasks[0][4], s.tasks[0][5]); },

@@ -46,7 +46,7 @@ TEST(GreedyOrder, forwards_run_ahead_as_far_as_rules_and_memory_say) {
   EXPECT_EQ(made(costs, 4, {.ahead = {4, 2, 2}}).substr(0, 11), "F0 F1 F2 I0");
 }
 
-// Rank 0 is free at 2, and the first gradient comes at 2.5.
+// Rank 0 is free at 2, and the first gradient arrives at 2.5.
 TEST(GreedyOrder, a_forward_gives_way_to_a_gradient_that_comes_soon) {
   PipelineCosts costs{.stages = {{1, 1, 1}, {0.5, 1, 1}}};
   EXPECT_EQ(made(costs, 3, {.ahead = {3, 3}}).substr(0, 11), "F0 F1 F2 I0");
@@ -64,7 +64,7 @@ TEST(GreedyOrder, preference_decides_when_both_could_start) {
   EXPECT_EQ(order(Preference::forward), "F0 F1 F2 I0 I1 I2 W0 W1 W2");
 }
 
-// Rank 0 is free at 3.6, and the second gradient comes at 5.5: less than a weight part takes.
+// Rank 0 is free at 3.6, and the second gradient arrives at 5.5: less than a weight part takes.
 TEST(GreedyOrder, weight_parts_fill_waits_that_are_long_enough) {
   const PipelineCosts costs{.stages = {{0.5, 0.6, 3}, {0.5, 2, 1}}};
   const auto order = [&costs](double least_gap) { return made(costs, 2, {.ahead = {2, 2}, .least_gap = least_gap}); };

@@ -13,8 +13,8 @@ namespace weft {
 
 struct NamedSchedule {
   std::string name;
-  int chunks = 1;                  ///< stages a rank
-  bool multiple_of_ranks = false;  ///< what the micro-batches must be
+  int chunks = 1;                  ///< stages per rank
+  bool multiple_of_ranks = false;  ///< constraint on the micro-batches
   Schedule (*make)(const PipelineShape&) = nullptr;
 
   Schedule of(int ranks, int micro_batches) const {
@@ -22,7 +22,7 @@ struct NamedSchedule {
   }
 };
 
-/// Those that a shape alone makes; one that may have several chunks with 2 and with 3 ("interleaved of 3").
+/// Schedules made from a shape alone; with variable chunks both 2 and 3 of them ("interleaved of 3").
 inline const std::vector<NamedSchedule>& schedule_table() {
   static const std::vector<NamedSchedule> all = [] {
     std::vector<NamedSchedule> table;
@@ -41,13 +41,13 @@ inline const NamedSchedule& schedule_named(const std::string& name) {
   return *std::find_if(schedule_table().begin(), schedule_table().end(), [&](const auto& one) { return one.name == name; });
 }
 
-/// A list for each pipeline rank, the blocks spread evenly over the stages.
+/// One list per pipeline rank, with blocks spread evenly over the stages.
 inline std::vector<InstructionList> lists_of(const ModelCost& model, const Schedule& schedule) {
   const int blocks = static_cast<int>(model.blocks.size());
   return stage_lists(model, schedule, stage_blocks(model, schedule, even_stages(blocks, schedule.num_stages())));
 }
 
-/// `model`, of which every block's backward can be split.
+/// `model` with a splittable backward in every block.
 inline ModelCost splittable(ModelCost model) {
   for (BlockCost& block : model.blocks) {
     block.splits = true;
@@ -57,7 +57,7 @@ inline ModelCost splittable(ModelCost model) {
   return model;
 }
 
-/// `layout` with the pipeline that this schedule makes of it.
+/// `layout` with the pipeline of this schedule.
 inline StepLayout pipelined(StepLayout layout, const NamedSchedule& schedule, int pp, int micro_batches) {
   layout.pp = pp;
   layout.micro_batches = micro_batches;

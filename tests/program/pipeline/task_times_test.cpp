@@ -65,7 +65,7 @@ TEST(TaskTimes, a_recompute_does_not_wait_for_the_gradient) {
   one.micro_batches = 1;
   one.tasks = {{{forward, 0, 0}, {backward, 0, 0}}, {{forward, 1, 0}, {backward, 1, 0}}};
   const TaskTimes times = task_times(one, {{1, 1, 1, 0.5}, {1, 1, 1, 3}}, 0.0);
-  EXPECT_DOUBLE_EQ(times[1][1].start, 2) << "the last stage has what it needs, and recomputes first";
+  EXPECT_DOUBLE_EQ(times[1][1].start, 2) << "the last stage has its input, and recomputes first";
   EXPECT_DOUBLE_EQ(times[1][1].end, 7);
   EXPECT_DOUBLE_EQ(times[0][1].start, 6.5);
   EXPECT_DOUBLE_EQ(times[0][1].end, 9);
@@ -81,10 +81,10 @@ TEST(TaskTimes, activations_are_held_until_their_weights_have_gradients) {
   EXPECT_EQ(peak_activations(schedule, 0), 2);
   EXPECT_EQ(peak_activations(schedule), 2);
   schedule.rank_of_stage = {0, 0};
-  EXPECT_EQ(peak_activations(schedule, 0), 1) << "each chunk is half of what the rank holds";
+  EXPECT_EQ(peak_activations(schedule, 0), 1) << "each chunk is half of the rank's blocks";
 }
 
-TEST(TaskTimes, what_can_never_start_is_named) {
+TEST(TaskTimes, a_task_that_can_never_start_is_named) {
   Schedule missing = two_ranks();
   missing.tasks[0].erase(missing.tasks[0].begin());
   EXPECT_NE(error_of(missing).find("rank 1: forward of stage 1, micro-batch 0 can never start"), std::string::npos)

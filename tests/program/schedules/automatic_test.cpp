@@ -40,7 +40,7 @@ double most_activations(const Schedule& schedule, double kept_share) {
 
 Schedule made(const Search& search) { return make_schedule("auto", search.shape, {.costs = search.costs}); }
 
-// Complete, within the limit, and not worse than any schedule that people wrote and that keeps the limit.
+// Complete, within the limit, and not worse than any built-in schedule within the limit.
 void expect_good(const Search& search) {
   const Schedule schedule = made(search);
   ASSERT_NO_THROW(check_schedule(schedule));
@@ -92,7 +92,7 @@ TEST(Automatic, has_no_bubble_where_theory_has_none) {
   }
 }
 
-// To a percent: it is a search.
+// To one percent: it is a search.
 TEST(Automatic, more_memory_is_not_slower) {
   Search search = random_search(7);
   search.shape = {.ranks = 6, .micro_batches = 18};
@@ -139,7 +139,7 @@ TEST(Automatic, costs_that_make_no_sense_are_refused) {
   PipelineCosts costs{.stages = std::vector<StageTimes>(2)};
   EXPECT_EQ(says(costs), "no error");
   costs.max_activations = 0.5;
-  EXPECT_NE(says(costs).find("needs at least 1, 0 means no limit"), std::string::npos) << says(costs);
+  EXPECT_NE(says(costs).find("must be at least 1, or 0 for no limit"), std::string::npos) << says(costs);
   costs = {.stages = {{}, {-1.0, 1.0, 1.0}}};
   EXPECT_NE(says(costs).find("stage 1 takes -1 forward"), std::string::npos) << says(costs);
   costs = {.stages = std::vector<StageTimes>(2), .kept_share = 1.5};

@@ -1,5 +1,5 @@
-// The schedules against what their papers say of them: bubble and peak activations, on equal stages where a forward and each
-// part of a backward take 1 and a transfer takes none.
+// The schedules vs their papers' claims: bubble and peak activations, on equal stages where a forward and each part of a
+// backward take 1 and a transfer takes 0.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-// What instructions cost on a hardware: work on a device, and rings and transfers between hosts.
+// Costs of instructions on hardware: work on a device, and rings and transfers between hosts.
 #include "weft/program/simulate/hardware.h"
 
 #include <gtest/gtest.h>
@@ -33,7 +33,7 @@ TEST(WorkTime, bytes_where_they_take_longer) {
   const WorkTime work(program, hardware);
   Instruction forward = on_block(Op::forward, 5.0);
   forward.allocates = 500;
-  EXPECT_EQ(work.seconds(forward), 5.0) << "weights and twice what is made";
+  EXPECT_EQ(work.seconds(forward), 5.0) << "weights once, new tensors twice";
   forward.allocates = 2000;
   EXPECT_EQ(work.seconds(forward), 8.0);
   Instruction backward = on_block(Op::backward);
@@ -43,7 +43,7 @@ TEST(WorkTime, bytes_where_they_take_longer) {
   EXPECT_EQ(work.seconds(on_block(Op::combine)), 12.0);
 }
 
-TEST(WorkTime, an_update_is_of_what_the_rank_owns) {
+TEST(WorkTime, an_update_covers_the_ranks_part) {
   Program program = one_block(1000);
   program.shards = 4;
   Hardware hardware = {.memory_bytes_per_s = 1000.0};
@@ -54,7 +54,7 @@ TEST(WorkTime, an_update_is_of_what_the_rank_owns) {
   EXPECT_EQ(WorkTime(program, hardware).seconds(on_block(Op::update)), 25.0);
 }
 
-TEST(WorkTime, copies_move_what_they_say) {
+TEST(WorkTime, copies_move_their_bytes) {
   const Program program = one_block(1000);
   const Hardware hardware = {.offload = {.latency_s = 1.0, .bytes_per_s = 1000.0}};
   const WorkTime work(program, hardware);
@@ -68,7 +68,7 @@ TEST(WorkTime, copies_move_what_they_say) {
   EXPECT_EQ(work.copy_seconds(x), 1.5);
 }
 
-TEST(WorkTime, what_was_measured_counts) {
+TEST(WorkTime, measured_times_take_precedence) {
   Program program = toy_program(toy_model(3, 0));
   program.block_names = {"embedding", "h.0", "h.10"};
   Hardware hardware = {.flops = 1.0, .launch_s = 0.5};
@@ -118,7 +118,7 @@ TEST(Network, a_ring_in_one_host_uses_the_fast_link) {
 }
 
 TEST(Network, an_axis_is_as_slow_as_its_slowest_line) {
-  // Three ranks an axis, four a host: the second line lies on two hosts, with one member on the first.
+  // Three ranks per axis, four per host: the second line spans two hosts, with one member on the first.
   const Program program = on_mesh({.dp = 2, .shard = 3});
   const Ranks ranks(program);
   const Hardware hardware = two_links(4);
@@ -135,14 +135,14 @@ TEST(Network, in_two_levels_a_byte_crosses_once_for_a_host) {
   hardware.two_levels = true;
   hardware.overlap = false;
   Network network(ranks, hardware);
-  // Rings of 8 ranks would send 2 x 7/8 of 160 bytes a rank, or 7/8. Of the whole a host sends 2 x 1/2 in an all-reduce, 1/2 in
-  // the halves, through its four ports at 8 bytes a second each; inside 3/4 of it goes each way at 40.
+  // Rings of 8 ranks would send 2 x 7/8 of 160 bytes per rank, or 7/8. A host sends 2 x 1/2 of the whole in an all-reduce, 1/2
+  // in the halves, through its four ports at 8 bytes per second each; inside it 3/4 moves each way at 40.
   const Ring& all = network.ring(kDataAxes);
   EXPECT_EQ(all.port, Port::network);
   EXPECT_DOUBLE_EQ(all.seconds({.op = Op::reduce, .wire_bytes = 280}), 2 * 2.0 + 160 / 32.0 + 2 * (0.5 + 120 / 40.0));
   EXPECT_DOUBLE_EQ(all.seconds({.op = Op::reduce_scatter, .wire_bytes = 140}), 2.0 + 80 / 32.0 + 0.5 + 120 / 40.0);
   EXPECT_DOUBLE_EQ(all.seconds({.op = Op::gather, .wire_bytes = 140}), 2.0 + 80 / 32.0 + 0.5 + 120 / 40.0);
-  // One on each host: nothing to add up inside.
+  // One per host: nothing to reduce inside.
   EXPECT_DOUBLE_EQ(network.ring(kReplicaAxis).seconds({.op = Op::reduce, .wire_bytes = 80}), 2 * 2.0 + 80 / 8.0);
   EXPECT_EQ(network.ring(kShardAxis).seconds({.op = Op::gather, .wire_bytes = 80}), 3 * 0.5 + 80 / 40.0) << "a ring in a host";
   hardware.narrow_across = true;
@@ -151,8 +151,8 @@ TEST(Network, in_two_levels_a_byte_crosses_once_for_a_host) {
   EXPECT_DOUBLE_EQ(Network(ranks, hardware).ring(kReplicaAxis).seconds(InnerCall{.axes = kReplicaAxis, .wire_bytes = 80000}),
                    2 * 2.0 + 80000 / 8.0)
       << "a sum of activations";
-  EXPECT_TRUE(network.is_beside(Port::network));
-  EXPECT_FALSE(network.is_beside(Port::host));
+  EXPECT_TRUE(network.overlaps_compute(Port::network));
+  EXPECT_FALSE(network.overlaps_compute(Port::host));
 }
 
 TEST(Network, tied_weights_meet_on_their_holders) {
@@ -205,7 +205,7 @@ TEST(Hardware, numbers_that_make_no_sense_are_refused) {
             "hardware 'x': a time of block 'b' is inf, must be at least 0 and finite");
 }
 
-TEST(Hardware, long_names_are_told_in_part) {
+TEST(Hardware, long_names_are_shortened) {
   const std::string name(5000, 'x');
   EXPECT_LT(error_of({.name = name, .flops = 0.0}).size(), 500U);
   EXPECT_LT(error_of({.name = "x", .blocks = {{.name = name, .weight_s = kFree}}}).size(), 500U);
@@ -217,18 +217,18 @@ TEST(Hardware, long_names_are_told_in_part) {
   }
 }
 
-TEST(Hardware, blocks_without_times_are_told_where_others_have_some) {
+TEST(Hardware, blocks_without_times_are_listed_if_others_have_times) {
   const std::vector<std::string> blocks = {"embedding", "h.0", "h.1", "h.2", "h.3", "head"};
-  const auto told = [&blocks](const std::vector<const char*>& timed) {
+  const auto note = [&blocks](const std::vector<const char*>& timed) {
     Hardware hardware;
     for (const char* name : timed) hardware.blocks.push_back({.name = name, .forward_s = 1.0});
     return untimed_blocks_text(hardware, blocks);
   };
-  EXPECT_EQ(told({}), "");
-  EXPECT_EQ(told({"*"}), "");
-  EXPECT_EQ(told({"embedding", "h.0", "h.1", "head"}), "no times of blocks h.2 to h.3: counted operations");
-  EXPECT_EQ(told({"h.*", "head"}), "no times of block embedding: counted operations");
-  EXPECT_EQ(told({"h.2"}), "no times of blocks embedding, h.0 to h.1, h.3, head: counted operations");
+  EXPECT_EQ(note({}), "");
+  EXPECT_EQ(note({"*"}), "");
+  EXPECT_EQ(note({"embedding", "h.0", "h.1", "head"}), "no times of blocks h.2 to h.3: counted operations");
+  EXPECT_EQ(note({"h.*", "head"}), "no times of block embedding: counted operations");
+  EXPECT_EQ(note({"h.2"}), "no times of blocks embedding, h.0 to h.1, h.3, head: counted operations");
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-// Simulated pipelines against the formulas of the papers and the times that schedules tell themselves; copies of columns.
+// Simulated pipelines vs the papers' formulas and the times of task_times(); copies of columns.
 #include <gtest/gtest.h>
 
 #include "tests/program/pipelines.h"
@@ -29,7 +29,7 @@ TEST(SimulatePipelines, equal_stages_have_the_bubble_of_the_formula) {
   }
 }
 
-// Interleaving v chunks a rank divides the bubble by v: Narayanan et al. 2021 (arXiv:2104.04473).
+// Interleaving v chunks per rank divides the bubble by v: Narayanan et al. 2021 (arXiv:2104.04473).
 TEST(SimulatePipelines, interleaving_divides_the_bubble) {
   const int p = 4, v = 3, m = 8;
   const Schedule schedule = interleaved_schedule({.ranks = p, .chunks = v, .micro_batches = m});
@@ -46,7 +46,7 @@ TEST(SimulatePipelines, splitting_backward_shrinks_the_bubble) {
   EXPECT_DOUBLE_EQ(split.span_bubble_share(), 1.0 - 3.0 * m / (3.0 * m + p - 1));
 }
 
-// What a rank idles at the end, while it waits for others to add up the loss, is not in its span: Qi et al. 2024 again.
+// A rank's idle time at the end, while it waits for the total loss, is not in its span: Qi et al. 2024 again.
 TEST(SimulatePipelines, zero_bubbles_are_zero_where_all_parts_take_the_same) {
   for (const auto& [p, m] : {Size{2, 4}, {4, 8}, {4, 16}, {8, 24}}) {
     for (const Schedule& schedule :
@@ -60,7 +60,7 @@ TEST(SimulatePipelines, zero_bubbles_are_zero_where_all_parts_take_the_same) {
   }
 }
 
-// A program whose messages take a while does what its schedule says, task by task, whatever the times of a task.
+// A program with slow messages follows its schedule, task by task, for any task times.
 TEST(SimulatePipelines, programs_take_as_long_as_their_schedules) {
   for (const StageTimes& part : {StageTimes{2, 3, 1}, StageTimes{1, 1, 1}, StageTimes{2, 1, 4}}) {
     const StageCost cost = {.blocks = 2,
@@ -123,7 +123,7 @@ std::vector<double> ends(const SimulatedRank& rank) {
 TEST(SimulatePipelines, copies_of_a_column_change_nothing) {
   const Hardware hardware = slow_device({.latency_s = 0.1, .bytes_per_s = 16});
   Program column = pipeline_program(one_f_one_b(4, 8), {.message_bytes = 4});
-  for (InstructionList& list : column.lists) list.resize(find(list, Op::reduce_loss));  // which costs more among more ranks
+  for (InstructionList& list : column.lists) list.resize(find(list, Op::reduce_loss));  // it costs more with more ranks
   Program copies = column;
   copies.mesh = {.pp = 4, .dp = 8, .shard = 2, .tp = 2};
   copies.list_of_rank.clear();

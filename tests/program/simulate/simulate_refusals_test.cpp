@@ -1,4 +1,4 @@
-// What simulate() refuses, and how it names what never ends, does not match or is not known.
+// Refusals of simulate(), and its errors for deadlocks, mismatches and unknown links.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -34,7 +34,7 @@ TEST(SimulateRefusals, a_step_without_end_is_refused) {
       ADD_FAILURE();
     } catch (const InputError& error) {
       EXPECT_EQ(std::string(error.what()),
-                fmt::format("simulate: a step on hardware 'tortoise' would take {} s; its rates are operations and bytes a "
+                fmt::format("simulate: a step on hardware 'tortoise' would take {} s; its rates are operations and bytes per "
                             "second, its times seconds",
                             flops == 1.0 ? "1e+300" : "inf"));
     }
@@ -43,20 +43,20 @@ TEST(SimulateRefusals, a_step_without_end_is_refused) {
 
 constexpr Link kUnknown = {.is_known = false};
 
-TEST(SimulateRefusals, a_link_that_the_hardware_does_not_tell_is_named) {
+TEST(SimulateRefusals, an_unknown_link_is_named) {
   Hardware hardware = slow_device();
   hardware.intra_host = hardware.inter_host = hardware.offload = kUnknown;
   const Program alone = copies({forward(1), reduce(4, {0})}, 1);
-  EXPECT_EQ(simulate(alone, hardware).step_s, 1.0) << "nobody to send to";
+  EXPECT_EQ(simulate(alone, hardware).step_s, 1.0) << "no rank to send to";
   const Program pair = copies({forward(1), reduce(4, {0})}, 2);
   EXPECT_EQ(error_of(pair, hardware),
-            "hardware 'slow' does not tell inter_host, which axis 'dp+shard' (ranks 0 to 1) needs: add [inter_host] with "
+            "hardware 'slow' has no inter_host, which axis 'dp+shard' (ranks 0 to 1) needs: add [inter_host] with "
             "latency_s and bytes_per_s (inf: free)");
   hardware.ranks_per_host = 2;
-  EXPECT_NE(error_of(pair, hardware).find("does not tell intra_host"), std::string::npos) << error_of(pair, hardware);
+  EXPECT_NE(error_of(pair, hardware).find("has no intra_host"), std::string::npos) << error_of(pair, hardware);
   hardware.intra_host = {.bytes_per_s = 4};
   EXPECT_EQ(simulate(pair, hardware).step_s, 2.0) << "the other is not needed";
-  EXPECT_NE(error_of(copies({forward(1), reduce(4, {0})}, 4), hardware).find("does not tell inter_host"), std::string::npos);
+  EXPECT_NE(error_of(copies({forward(1), reduce(4, {0})}, 4), hardware).find("has no inter_host"), std::string::npos);
 }
 
 TEST(SimulateRefusals, a_pipeline_names_the_link_that_it_lacks) {
@@ -65,17 +65,16 @@ TEST(SimulateRefusals, a_pipeline_names_the_link_that_it_lacks) {
   const Program program =
       two_stages({forward(3), transfer(Op::send, 1, 8, {0})}, {transfer(Op::receive, 0, 8), forward(5, {0})});
   EXPECT_EQ(error_of(program, hardware),
-            "hardware 'slow' does not tell inter_host, which pipeline rank 0 to reach 1 needs: add [inter_host] with latency_s "
+            "hardware 'slow' has no inter_host, which pipeline rank 0 to reach 1 needs: add [inter_host] with latency_s "
             "and bytes_per_s (inf: free)");
 }
 
-TEST(SimulateRefusals, slower_memory_that_is_not_told_is_named) {
+TEST(SimulateRefusals, unknown_slower_memory_is_named) {
   Hardware hardware = slow_device();
   hardware.offload = kUnknown;
   const Program program = copies(
       {{.op = Op::reload, .lane = Lane::copy, .first = 0, .last = 1, .micro = 0, .what = Payload::input, .allocates = 12}}, 1);
-  EXPECT_NE(error_of(program, hardware).find("does not tell offload, which moving state out needs: add [offload]"),
-            std::string::npos);
+  EXPECT_NE(error_of(program, hardware).find("has no offload, which moving state out needs: add [offload]"), std::string::npos);
 }
 
 TEST(SimulateRefusals, times_of_blocks_that_are_not_there_are_refused) {
@@ -85,31 +84,31 @@ TEST(SimulateRefusals, times_of_blocks_that_are_not_there_are_refused) {
   EXPECT_EQ(simulate(program, hardware).step_s, 3.0);
   for (const char* name : {"lyer0", "lyer*"}) {
     hardware.blocks[1].name = name;
-    EXPECT_EQ(
-        error_of(program, hardware),
-        fmt::format("hardware 'slow': the model has no block '{}', which [[block]] gives times of; did you mean 'layer0'?",
-                    name));
+    EXPECT_EQ(error_of(program, hardware),
+              fmt::format("hardware 'slow': [[block]] gives times of block '{}', which the model does not have; did you mean "
+                          "'layer0'?",
+                          name));
   }
 }
 
-TEST(SimulateRefusals, what_never_ends_is_named) {
+TEST(SimulateRefusals, a_deadlock_is_named) {
   const std::string message = "of the output of block 0 'layer0', micro-batch 0, ";
   std::string text = error_of(two_stages({forward(1)}, {forward(1), transfer(Op::receive, 0, 1)}));
   EXPECT_TRUE(
-      contains(text, "rank 1, instruction 1 (receive " + message + "from pipeline rank 0) never ends: rank 0 has come to"))
+      contains(text, "rank 1, instruction 1 (receive " + message + "from pipeline rank 0) never ends: rank 0 has finished"))
       << text;
   text = error_of(two_stages({forward(1), transfer(Op::send, 1, 1)}, {forward(1)}));
-  EXPECT_TRUE(contains(text, "rank 0, instruction 1 (send " + message + "to pipeline rank 1): nobody receives it; rank 1 has"))
+  EXPECT_TRUE(contains(text, "rank 0, instruction 1 (send " + message + "to pipeline rank 1): never received; rank 1 has"))
       << text;
   text = error_of(two_stages({transfer(Op::send, 0, 1)}, {}));
-  EXPECT_TRUE(contains(text, "rank 0, instruction 0 (send " + message + "to pipeline rank 0): pipeline rank 0 is none of"))
+  EXPECT_TRUE(contains(text, "rank 0, instruction 0 (send " + message + "to pipeline rank 0): peer 0 must be another of"))
       << text;
   Instruction other = transfer(Op::receive, 0, 1);
   other.micro = 1;
   Program other_message = two_stages({transfer(Op::send, 1, 1)}, {other});
   other_message.micro_batches = 2;
   text = error_of(other_message);
-  EXPECT_TRUE(contains(text, "from pipeline rank 0) is given another message: rank 0, instruction 0 (send " + message)) << text;
+  EXPECT_TRUE(contains(text, "from pipeline rank 0) gets another message: rank 0, instruction 0 (send " + message)) << text;
 }
 
 TEST(SimulateRefusals, the_first_cause_is_named) {
@@ -118,7 +117,7 @@ TEST(SimulateRefusals, the_first_cause_is_named) {
   program.replicas = 1;
   program.mesh = {.pp = 3};
   EXPECT_TRUE(contains(error_of(program), "rank 1, instruction 0 (receive of")) << error_of(program);
-  EXPECT_TRUE(contains(error_of(program), "never ends: rank 2 has come to the end")) << error_of(program);
+  EXPECT_TRUE(contains(error_of(program), "never ends: rank 2 has finished")) << error_of(program);
 }
 
 TEST(SimulateRefusals, ranks_that_wait_for_one_another_are_named) {
@@ -131,7 +130,7 @@ TEST(SimulateRefusals, ranks_that_wait_for_one_another_are_named) {
 
 TEST(SimulateRefusals, collectives_that_do_not_match_are_named) {
   Program program = data_parallel({{forward(1), reduce(1, {0})}, {forward(1)}});
-  EXPECT_TRUE(contains(error_of(program), "rank 0, instruction 1 (reduce of block 0 'layer0') never ends: rank 1 has come"))
+  EXPECT_TRUE(contains(error_of(program), "rank 0, instruction 1 (reduce of block 0 'layer0') never ends: rank 1 has finished"))
       << error_of(program);
   program.lists[1].push_back(reduce(1, {0}));
   program.lists[1][1].op = Op::reduce_loss;

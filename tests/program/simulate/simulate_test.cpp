@@ -1,4 +1,4 @@
-// Simulated times and memory against cases worked out by hand.
+// Simulated times and memory vs cases computed by hand.
 #include "weft/program/simulate/simulate.h"
 
 #include <gtest/gtest.h>
@@ -15,7 +15,7 @@ namespace weft::simulate_test {
 namespace {
 
 TEST(Simulate, a_transfer_takes_latency_and_bandwidth) {
-  // 3 s of forward; 2 + 8 / 4 s on the way; then the second rank's 5 s.
+  // 3 s of forward; 2 + 8 / 4 s in flight; then the second rank's 5 s.
   const Program program =
       two_stages({forward(3), transfer(Op::send, 1, 8, {0})}, {transfer(Op::receive, 0, 8), forward(5, {0})});
   const Simulation s = simulate(program, slow_device({.latency_s = 2, .bytes_per_s = 4}));
@@ -37,7 +37,7 @@ TEST(Simulate, a_message_that_is_there_costs_nothing_unless_receiving_is_work) {
   const Link link = {.latency_s = 2, .bytes_per_s = 4};
   for (bool early : {false, true}) {
     InstructionList second = {forward(9), transfer(Op::receive, 0, 8), forward(5, {1})};
-    if (early) {  // posted before there is time for it: it holds nobody up
+    if (early) {  // posted early: it blocks nothing
       std::swap(second[0], second[1]);
       second[2].waits = {0};
     }
@@ -62,7 +62,7 @@ TEST(Simulate, without_overlap_a_sender_works_too) {
   EXPECT_EQ(simulate(program, in_order).of(1).end_s, 8.0);
 }
 
-TEST(Simulate, what_leaves_a_host_in_two_levels_goes_beside_compute) {
+TEST(Simulate, two_level_traffic_between_hosts_overlaps_compute) {
   Hardware hardware = slow_device({.latency_s = 2, .bytes_per_s = 4});
   hardware.overlap = false;
   hardware.two_levels = true;
@@ -74,7 +74,7 @@ TEST(Simulate, what_leaves_a_host_in_two_levels_goes_beside_compute) {
   EXPECT_EQ(simulate(messages, hardware).of(1).end_s, 8.0) << "3 + 2 + 8 / 4 + 1";
   EXPECT_EQ(simulate(messages, hardware).of(1).exposed_s, 4.0);
   hardware.ranks_per_host = 2;
-  EXPECT_EQ(simulate(messages, hardware).of(0).end_s, 13.0) << "inside a host it is the compute lane's work";
+  EXPECT_EQ(simulate(messages, hardware).of(0).end_s, 13.0) << "inside a host it takes the compute lane";
 }
 
 TEST(Simulate, messages_share_a_link_and_keep_their_order) {
@@ -85,7 +85,7 @@ TEST(Simulate, messages_share_a_link_and_keep_their_order) {
     second.push_back(transfer(Op::receive, 0, 5));
   }
   const Simulation s = simulate(two_stages(first, second), slow_device({.latency_s = 1, .bytes_per_s = 1}));
-  // Sent at 1, 2 and 3 s; each keeps the link for 5 s and is there a second after that.
+  // Sent at 1, 2 and 3 s; each occupies the link for 5 s and arrives one second later.
   EXPECT_EQ(s.ranks[1].spans[0].end_s, 7.0);
   EXPECT_EQ(s.ranks[1].spans[1].end_s, 12.0);
   EXPECT_EQ(s.ranks[1].spans[2].end_s, 17.0);
@@ -94,7 +94,7 @@ TEST(Simulate, messages_share_a_link_and_keep_their_order) {
 TEST(Simulate, a_reduction_hides_behind_compute_where_there_is_overlap) {
   const InstructionList list = {forward(1), backward(4), reduce(6, {1}), backward(5), reduce(2, {3})};
   Hardware hardware = slow_device({.latency_s = 0.5, .bytes_per_s = 2});
-  // The first takes 2 x (2 - 1) x 0.5 + 6 / 2 = 4 s beside 5 s of backward; the second 2 s at the end.
+  // The first takes 2 x (2 - 1) x 0.5 + 6 / 2 = 4 s, overlapping 5 s of backward; the second 2 s at the end.
   Simulation s = simulate(copies(list, 2), hardware);
   EXPECT_EQ(s.step_s, 12.0);
   EXPECT_EQ(s.ranks[0].busy_s, 10.0);
@@ -104,13 +104,13 @@ TEST(Simulate, a_reduction_hides_behind_compute_where_there_is_overlap) {
   s = simulate(copies(list, 2), hardware);
   EXPECT_EQ(s.step_s, 16.0);
   EXPECT_EQ(s.ranks[0].exposed_s, 6.0);
-  // Four ranks: 2 x (4 - 1) x 0.5 + 6 / 2 = 6 s, a second longer than backward, and 4 s after it: a port takes one at a time.
+  // Four ranks: 2 x (4 - 1) x 0.5 + 6 / 2 = 6 s, one second longer than backward, and 4 s after it: a port takes one at once.
   hardware.overlap = true;
   EXPECT_EQ(simulate(copies(list, 4), hardware).step_s, 1 + 4 + 6 + 4);
 }
 
-TEST(Simulate, compute_stands_still_for_what_it_waits_for_only) {
-  // 4 s of reduction, of which 3 are beside the next forward; then another forward needs it.
+TEST(Simulate, compute_stops_only_for_its_waits) {
+  // 4 s of reduction, of which 3 overlap the next forward; then another forward needs it.
   const InstructionList list = {forward(1), reduce(4, {0}), forward(3), forward(1, {1})};
   const Simulation s = simulate(copies(list, 2), slow_device({.bytes_per_s = 1}));
   EXPECT_EQ(s.step_s, 6.0);
@@ -132,7 +132,7 @@ TEST(Simulate, everybody_waits_for_a_straggler) {
 }
 
 TEST(Simulate, a_straggler_delays_those_it_meets) {
-  // Two by two ranks that meet over the shards only: the other replica does not notice.
+  // Two by two ranks that meet over the shards only: the other replica is not affected.
   std::vector<InstructionList> lists;
   for (double seconds : {1, 5}) {
     lists.push_back({forward(seconds), reduce(0, {0}), forward(1, {1})});
@@ -164,7 +164,7 @@ TEST(Simulate, times_of_a_deeper_model_serve) {
   EXPECT_EQ(simulate(program, hardware).step_s, 3.0);
 }
 
-TEST(Simulate, copies_go_one_at_a_time_beside_compute) {
+TEST(Simulate, copies_run_one_at_a_time_overlapping_compute) {
   InstructionList list = {forward(3), forward(9), forward(1, {2, 3})};
   for (int i = 0; i < 2; ++i) {
     list.insert(
@@ -174,7 +174,7 @@ TEST(Simulate, copies_go_one_at_a_time_beside_compute) {
   list[4].waits = {1, 2};
   Hardware hardware = slow_device();
   hardware.offload = {.latency_s = 2, .bytes_per_s = 3};
-  // Two copies of 6 s each, from the start on, beside 12 s of compute.
+  // Two copies of 6 s each, from the start, overlapping 12 s of compute.
   EXPECT_EQ(simulate(copies(list, 1), hardware).step_s, 13.0);
   EXPECT_EQ(simulate(copies(list, 1), hardware).of(0).spans[2].begin_s, 6.0);
   hardware.overlap = false;
@@ -182,7 +182,7 @@ TEST(Simulate, copies_go_one_at_a_time_beside_compute) {
 }
 
 TEST(Simulate, a_collective_begins_when_the_slowest_has_done_its_part) {
-  // Each adds up its own gradients, at a byte a second, before the norms meet: 40 s on the first, 4 s on the second.
+  // Each sums its own gradients, at one byte per second, before the norms meet: 40 s on the first, 4 s on the second.
   Program program = two_stages({forward(1)}, {forward(2)});
   program.block_names = {"large", "small"};
   program.block_numel = {10, 1};
@@ -200,14 +200,14 @@ TEST(Simulate, a_collective_begins_when_the_slowest_has_done_its_part) {
   EXPECT_EQ(s.of(1).spans[1].begin_s, 40.0) << "its own part was done at 8 s";
 }
 
-TEST(Simulate, launches_cost_what_they_cost) {
+TEST(Simulate, launches_take_their_time) {
   Hardware hardware = slow_device();
   hardware.launch_s = 0.25;
   EXPECT_EQ(simulate(copies({{.op = Op::load, .micro = 0}, forward(1), backward(2)}, 1), hardware).step_s, 3.5);
 }
 
 TEST(Simulate, memory_follows_time_and_not_the_list) {
-  // What a send frees goes only when it is over.
+  // A send frees its data only at its end.
   InstructionList first = {forward(1), transfer(Op::send, 1, 10, {0}), backward(3), backward(20)};
   first[0].allocates = 100;
   first[1].frees = 100;
@@ -262,7 +262,7 @@ TEST(Simulate, the_same_program_gives_the_same_bits) {
   EXPECT_EQ(ends(a.of(0)), ends(b.of(0)));
 }
 
-// Of those that wait, the one whose partner has nothing more to say; the others wait for it.
+// Reports the waiting instruction whose partner has finished; the others wait for it.
 
 }  // namespace
 }  // namespace weft::simulate_test

@@ -52,7 +52,7 @@ class Damager {
     return std::all_of(program_.block_numel.begin() + x.first, program_.block_numel.begin() + x.last,
                        [](int64_t numel) { return numel == 0; });
   }
-  // Left out by some of the ranks that meet in it, it would be missed.
+  // If only some of its ranks left it out, it would be missed.
   bool is_early_scatter(const Instruction& x) const {
     return x.op == Op::reduce_scatter && x.micro < program_.micro_batches - 1 && (!alone_ || program_.shards == 1);
   }
@@ -75,7 +75,7 @@ class Damager {
     return damaged(fmt::format("doubled {} at {}", text(list_[i]), at), {list_[i].op}, list);
   }
 
-  // `later` needs no more of `earlier` than that it added to the gradients of a block whose weights both read.
+  // `later` depends on `earlier` only because both add to the gradients of a block whose weights both read.
   bool only_share_gradients(const Instruction& earlier, const Instruction& later) const {
     if (!adds_gradients(earlier.op) || !adds_gradients(later.op) || earlier.first == later.first) return false;
     return !(later.op == Op::backward && later.micro == earlier.micro && later.first + 1 == earlier.first);
@@ -97,7 +97,7 @@ class Damager {
     return damaged(fmt::format("swapped {} and {}", text(list_[j]), text(list_[i])), {list_[i].op, list_[j].op}, list);
   }
 
-  // Nothing waits between them: each gets what the loader hands out next.
+  // Nothing waits between them: each gets the loader's next one.
   std::optional<Damage> swapped_loads() {
     std::vector<int> loads;
     for (int i = 0; i < static_cast<int>(list_.size()); ++i) {
@@ -108,7 +108,7 @@ class Damager {
     return swapped(loads[k + 1], loads[k]);
   }
 
-  // Another number of bytes, or the same ones with an instruction on another micro-batch.
+  // Another number of bytes, or the same with an instruction on another micro-batch.
   std::optional<Damage> wrong_free() {
     const int i = any(), j = any();
     if (list_[i].frees == 0) return {};
@@ -124,14 +124,14 @@ class Damager {
     return with(fmt::format("{} of {} bytes freed became {}", text(list_[i]), list_[i].frees, where), {list_[i].op}, list);
   }
 
-  // Whether a rank that runs another list, or the same one undamaged, is in it too.
+  // True if a rank that runs another list, or the same one undamaged, joins it too.
   bool has_other_members(const Instruction& x) const {
     if (x.axes.empty()) return is_transfer(x.op);
     if (x.axes.has(kPipelineAxis)) return program_.mesh.pp > 1;
     return alone_ && size_along(program_, x.axes) > 1;
   }
 
-  // Ties of two blocks that no two ranks share are no affair of one another.
+  // Ties of two blocks that no two ranks share are independent.
   bool shared_by_two(const Instruction& x, const Instruction& y) const {
     if (tied_block(x) < 0) return true;
     const std::vector<int>& holders = program_.holders[y.first];
@@ -139,8 +139,7 @@ class Damager {
     return std::count_if(program_.holders[x.first].begin(), program_.holders[x.first].end(), shared) > 1;
   }
 
-  // Swaps two messages of one channel, or two collectives of one axis, that some other rank has in the order in which they
-  // were.
+  // Swaps two messages of one channel, or two collectives of one axis, whose original order some other rank keeps.
   std::optional<Damage> swapped_meetings() {
     const int i = any();
     if (!has_other_members(list_[i])) return {};
@@ -169,7 +168,7 @@ class Damager {
         {list_[i].op}, list);
   }
 
-  // The instruction with any one of its addresses changed to another that is in range.
+  // The instruction with one of its addresses changed to another in range.
   std::vector<Instruction> elsewhere(const Instruction& x) const {
     std::vector<Instruction> result;
     const auto add = [&](const auto& change) {

@@ -1,5 +1,5 @@
-// One random change to a good program: an instruction dropped, doubled, swapped, addressed to another, or that no longer waits;
-// two loads swapped, or bytes freed that are others or of another micro-batch.
+// One random change to a correct program: an instruction dropped, repeated, swapped, readdressed, or with a missing wait; two
+// loads swapped, or a wrong number of bytes freed, or on another micro-batch.
 #pragma once
 
 #include <optional>
@@ -20,23 +20,22 @@ inline constexpr DamageKind kDamageKinds[] = {DamageKind::dropped,      DamageKi
 
 struct Damage {
   std::string what;     ///< "rank 3 alone, dropped load0"
-  std::vector<Op> ops;  ///< that were touched
+  std::vector<Op> ops;  ///< changed operations
   Program program;
 };
 
-/// On one random rank, or on all that share its list. Nothing where the random choice leaves a program that does the same:
+/// On one random rank, or on all that share its list. Empty if the random choice leaves an equivalent program:
 ///
-/// - A reduce_scatter of a micro-batch that is not the last one, which all of its ranks leave out, or make of a block without
-///   parameters: the next one takes in what it would have.
-/// - An update or a combine of blocks without parameters, where they are sharded.
-/// - A gather from the inner ranks made by all of them from the whole axis: the same weights, sent further.
-/// - Two backwards of different blocks that add to a third one's gradients (tied weights), neither of which needs the other:
-/// they
-///   are summed in no one order.
-/// - A send and the collective that waits for it only to have it out of the way: the next collective does then.
-/// - A wait for what something else makes sure of.
-/// - Two instructions alike; and two that do not depend on one another, but for messages of one channel and collectives of the
-///   same ranks, which others issue too.
+/// - A reduce_scatter of a micro-batch other than the last, which all of its ranks leave out, or move to a block without
+///   parameters: the next one includes its gradients.
+/// - An update or a combine of blocks without parameters, if they are sharded.
+/// - A gather from the inner ranks that all of them run over the whole axis: the same weights, sent further.
+/// - Two backwards of different blocks that add to a third one's gradients (tied weights), neither of which needs the
+///   other: their order of summation is free.
+/// - A send and the collective that waits for it only to clear it: the next collective then does.
+/// - A wait that something else guarantees.
+/// - Two identical instructions; and two independent ones, except messages of one channel and collectives of the same ranks,
+///   which other ranks issue too.
 std::optional<Damage> damage(const Program& program, DamageKind kind, test::Random& random);
 
 }  // namespace weft

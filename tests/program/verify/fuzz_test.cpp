@@ -1,5 +1,5 @@
-// Programs with indices and sizes that are out of range: whoever takes a program refuses them, in one line, and reads nothing
-// that is not there (with the asan preset). WEFT_FUZZ=100000 makes so many of them.
+// Programs with indices and sizes out of range: every function that takes a program refuses them in one line, without invalid
+// reads (with the asan preset). WEFT_FUZZ=100000 makes that many.
 #include <gtest/gtest.h>
 
 #include <cstdlib>
@@ -27,7 +27,7 @@
 namespace weft {
 namespace {
 
-// What it throws is of the one family, and one line of it.
+// Errors are from weft's one family, and one line long.
 bool accepts(const std::function<void()>& take) {
   try {
     take();
@@ -56,7 +56,7 @@ bool takes_too_long(const Program& program) {
   return flops > 1e20;
 }
 
-/// Over tp and cp too, with blocks that call others, but for a master.
+/// Over tp and cp too, with blocks that call others, except with a master.
 RandomLayout split(RandomLayout x, test::Random& random) {
   if (x.layout.master) return x;
   x.layout.cp = 1 + random.below(2);
@@ -80,7 +80,7 @@ TEST(Fuzz, a_program_with_wrong_numbers_is_refused_or_works) {
   for (const unsigned seed : test::seeds(test::fuzz_cases(400))) {
     SCOPED_TRACE(test::replay(seed));
     test::Random random(seed + 1);
-    // A good one takes longer to build than to damage.
+    // A correct program takes longer to build than to damage.
     if (good.lists.empty() || seed % 8 == 0 || std::getenv("WEFT_SEED") != nullptr) {
       test::Random shared(seed / 8 * 8);
       good = build_random(seed % 16 < 8 ? random_layout(shared) : split(random_layout(shared), shared));
@@ -101,13 +101,13 @@ TEST(Fuzz, a_program_with_wrong_numbers_is_refused_or_works) {
     accepts([&] { link_again(program); });
     accepts([&] { fingerprint(program); });
     if (is_verified) ++verified;
-    EXPECT_TRUE(simulated || !is_verified || takes_too_long(program)) << "what is verified can be simulated";
+    EXPECT_TRUE(simulated || !is_verified || takes_too_long(program)) << "verified programs can be simulated";
     if (::testing::Test::HasFailure()) return;
   }
   RecordProperty("verified", verified);
 }
 
-// Each as its author would meet it.
+// Errors as the program's author would see them.
 TEST(Fuzz, wrong_numbers_are_named) {
   struct Case {
     const char* what;
@@ -115,9 +115,9 @@ TEST(Fuzz, wrong_numbers_are_named) {
     const char* says;
   };
   const Case cases[] = {
-      {"a block uses one that is not there", [](Program& x) { x.block_uses[1] = {7}; }, "block 1 'layer1' uses block 7 of 3"},
+      {"a block uses an unknown one", [](Program& x) { x.block_uses[1] = {7}; }, "block 1 'layer1' uses block 7 of 3"},
       {"negative size", [](Program& x) { x.block_numel[2] = -64; }, "block 2 'layer2' has -64 elements"},
-      {"an empty axis", [](Program& x) { x.mesh.dp = 0; }, "an axis of its mesh has 0 ranks"},
+      {"an empty axis", [](Program& x) { x.mesh.dp = 0; }, "a mesh axis has 0 ranks"},
       {"a mesh whose product wraps", [](Program& x) { x.mesh = {.pp = 65536, .dp = 65536}; }, "its mesh has 2147483647 ranks"},
       {"no shards", [](Program& x) { x.shards = 0; }, "0 shards"},
       {"inner shards", [](Program& x) { x.inner_shards = 0; }, "0 inner shards"},
@@ -126,7 +126,7 @@ TEST(Fuzz, wrong_numbers_are_named) {
        [](Program& x) {
          x.holders = {{0}, {5}, {0}};
        },
-       "pipeline rank 5 of 1 is told to hold block 1 'layer1'"},
+       "block 1 'layer1' is held by pipeline rank 5 of 1"},
       {"buffers",
        [](Program& x) {
          x.buffers[0].weight = {0, 1 << 30, 0};
@@ -134,16 +134,16 @@ TEST(Fuzz, wrong_numbers_are_named) {
        "buffer 1073741824"},
       {"a list", [](Program& x) { x.list_of_rank[1] = -1; }, "rank 1 runs list -1, but there are 1 lists"},
       {"many micro-batches", [](Program& x) { x.micro_batches = 2'000'000'000; }, "2000000000 micro-batches of its step"},
-      {"an op", [](Program& x) { x.lists[0][3].op = static_cast<Op>(200); }, "rank 0, instruction 3 (unknown): its op"},
-      {"a micro-batch of none", [](Program& x) { x.lists[0].back().micro = 9; }, "micro-batch 9 of 2"},
-      {"blocks of none", [](Program& x) { x.lists[0][0].last = 50; }, "blocks [0, 50) of 3"},
+      {"an op", [](Program& x) { x.lists[0][3].op = static_cast<Op>(200); }, "rank 0, instruction 3 (unknown): unknown op"},
+      {"an unknown micro-batch", [](Program& x) { x.lists[0].back().micro = 9; }, "micro-batch 9 of 2"},
+      {"unknown blocks", [](Program& x) { x.lists[0][0].last = 50; }, "blocks [0, 50) of 3"},
       {"operations", [](Program& x) { x.lists[0][1].flops = std::nan(""); }, "nan operations"},
       {"bytes", [](Program& x) { x.lists[0][1].wire_bytes = INT64_MAX; }, "9223372036854775807 bytes: must be at most"},
       {"bytes that are sent",
        [](Program& x) {
          for (Instruction& each : x.lists[0]) each.wire_bytes = kMostBytes / 2;
        },
-       "those that are sent add up to more than"},
+       "the total sent exceeds"},
       {"bytes that are live",
        [](Program& x) {
          for (Instruction& each : x.lists[0]) each.allocates = kMostBytes / 2;
@@ -153,7 +153,7 @@ TEST(Fuzz, wrong_numbers_are_named) {
        [](Program& x) {
          x.block_numel = {kMostElements, 1, 1};
        },
-       "all together at most 4503599627370496"},
+       "at most 4503599627370496 in total"},
       {"waits",
        [](Program& x) {
          x.lists[0].back().waits = {2, 1};

@@ -1,4 +1,4 @@
-// One injected change to a good program, and whether verify names it.
+// One injected change to a correct program, and a check that verify names it.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -15,7 +15,7 @@ namespace weft {
 
 using List = InstructionList;
 
-// Changes to a list. Those that move instructions leave waits that are wrong, for expect_found() to link again.
+// Changes to a list. Moved instructions get wrong waits, for expect_found() to link again.
 inline void drop(List& list, int i) { list.erase(list.begin() + i); }
 inline void repeat(List& list, int i) { list.insert(list.begin() + i + 1, List::value_type(list[i])); }
 inline void move(List& list, int from, int to) {
@@ -25,7 +25,7 @@ inline void move(List& list, int from, int to) {
 }
 inline void stop_waiting(List& list, int who, int for_whom) { std::erase(list[who].waits, for_whom); }
 
-/// Verify refuses the program with this defect, at the first rank that has it, in a text that names the rank and `says`.
+/// Expects verify to refuse with this defect, at the first rank that has it, in a text that names the rank and `says`.
 inline void expect_defect(const Program& program, Defect defect, const std::string& says = "", int rank = 0) {
   try {
     verify(program);
@@ -49,7 +49,7 @@ struct Spoiling {
 
 enum class Waits { linked_again, as_spoiled };
 
-/// All ranks at one place of the pipeline are spoiled alike.
+/// Spoils all ranks at one pipeline place alike.
 inline void expect_found(Program program, const Spoiling& c, Waits waits) {
   SCOPED_TRACE(c.what);
   List list = program.lists[c.place];

@@ -1,4 +1,4 @@
-// Every defect that recompute and offload can have, put into a good program by one change: verify must name that one.
+// Every defect of recompute and offload, put into a correct program by one change: verify must name it.
 #include <gtest/gtest.h>
 
 #include "tests/program/toy.h"
@@ -23,9 +23,9 @@ Program program_of(const StepLayout& layout) { return build_program(toy_model(3)
 
 TEST(VerifyRecompute, every_defect_is_found) {
   const std::vector<Spoiling> cases = {
-      {"no second forward", Defect::missing_recompute, [](List& x) { drop(x, find(x, "forward1.0", 1)); }, "was dropped by"},
+      {"no second forward", Defect::missing_recompute, [](List& x) { drop(x, find(x, "forward1.0", 1)); }, "were dropped by"},
       {"second forward after the backward", Defect::missing_recompute,
-       [](List& x) { move(x, find(x, "forward1.0", 1), find(x, "backward1.0")); }, "not been computed again"},
+       [](List& x) { move(x, find(x, "forward1.0", 1), find(x, "backward1.0")); }, "not been recomputed"},
       {"dropped twice", Defect::repeated, [](List& x) { repeat(x, find(x, "drop0.1")); }, "dropped already"},
       {"dropped before it is there", Defect::use_before_load,
        [](List& x) { move(x, find(x, "drop0.0"), find(x, "forward0.0")); }, "forward has not been run"},
@@ -42,30 +42,30 @@ TEST(VerifyMoves, every_defect_is_found) {
   expect_all_found(
       program_of(offloaded()),
       {
-          {"reloaded twice", Defect::bad_move, [](List& x) { repeat(x, find(x, "reload_optimizer1")); }, "it is here already"},
-          {"offloaded twice", Defect::bad_move, [](List& x) { repeat(x, find(x, "offload_weights1")); }, "it is away already"},
+          {"reloaded twice", Defect::bad_move, [](List& x) { repeat(x, find(x, "reload_optimizer1")); }, "in memory already"},
+          {"offloaded twice", Defect::bad_move, [](List& x) { repeat(x, find(x, "offload_weights1")); }, "offloaded already"},
           {"activation reloaded before it left", Defect::bad_move,
-           [](List& x) { move(x, find(x, "reload_input1.0"), find(x, "offload_input1.0")); }, "it is here already"},
+           [](List& x) { move(x, find(x, "reload_input1.0"), find(x, "offload_input1.0")); }, "it is in memory already"},
           {"optimizer state not reloaded", Defect::bad_move, [](List& x) { drop(x, find(x, "reload_optimizer1")); },
-           "optimizer state of block 1 'layer1' is not there"},
+           "optimizer state of block 1 'layer1' is not in memory yet"},
           {"shard not reloaded for its gather", Defect::bad_move, [](List& x) { drop(x, find(x, "reload_weights1")); },
-           "weights of block 1 'layer1' is not there"},
+           "weights of block 1 'layer1' is not in memory yet"},
           {"input not reloaded for its recompute", Defect::bad_move, [](List& x) { drop(x, find(x, "reload_input1.0")); },
-           "input of block 1 'layer1' is not there"},
+           "input of block 1 'layer1' is not in memory yet"},
           {"update before the reload", Defect::bad_move,
-           [](List& x) { move(x, find(x, "reload_optimizer1"), find(x, "update1-1")); }, "is not there by then"},
+           [](List& x) { move(x, find(x, "reload_optimizer1"), find(x, "update1-1")); }, "is not in memory yet"},
           {"update after the offload", Defect::bad_move,
-           [](List& x) { move(x, find(x, "update1-1"), find(x, "offload_optimizer1")); }, "is not there by then"},
+           [](List& x) { move(x, find(x, "update1-1"), find(x, "offload_optimizer1")); }, "is not in memory yet"},
           {"gather after the offload", Defect::bad_move,
-           [](List& x) { move(x, find(x, "gather1"), find(x, "offload_weights1")); }, "is not there by then"},
+           [](List& x) { move(x, find(x, "gather1"), find(x, "offload_weights1")); }, "is not in memory yet"},
           {"input offloaded before the drop", Defect::bad_move,
-           [](List& x) { move(x, find(x, "offload_input1.0"), find(x, "drop1.0")); }, "is not there by then"},
+           [](List& x) { move(x, find(x, "offload_input1.0"), find(x, "drop1.0")); }, "is not in memory yet"},
           {"optimizer state not offloaded", Defect::bad_move, [](List& x) { drop(x, find(x, "offload_optimizer1")); },
-           "without moving it back"},
+           "without the reverse move"},
           {"shard not offloaded after the update", Defect::bad_move, [](List& x) { drop(x, find(x, "offload_weights1", 4)); },
-           "without moving it back"},
+           "without the reverse move"},
           {"shard not offloaded after a gather", Defect::bad_move, [](List& x) { drop(x, find(x, "offload_weights1")); },
-           "it is here already"},
+           "it is in memory already"},
       });
   const auto blind = [](const char* who, const char* for_whom) {
     return [=](List& x) { stop_waiting(x, find(x, who), find(x, for_whom)); };
@@ -73,15 +73,15 @@ TEST(VerifyMoves, every_defect_is_found) {
   expect_all_found(
       program_of(offloaded()),
       {
-          {"update beside the reload", Defect::bad_move, blind("update1-1", "reload_optimizer1"), "is not there by then"},
-          {"gather beside the reload", Defect::bad_move, blind("gather1", "reload_weights1"), "is not there by then"},
-          {"reload beside the offload", Defect::bad_move,
+          {"update during the reload", Defect::bad_move, blind("update1-1", "reload_optimizer1"), "is not in memory yet"},
+          {"gather during the reload", Defect::bad_move, blind("gather1", "reload_weights1"), "is not in memory yet"},
+          {"reload during the offload", Defect::bad_move,
            [](List& x) { stop_waiting(x, find(x, "reload_input1.0"), find(x, "offload_input1.0")); },
            "does not wait for instruction"},
-          {"offload beside the update", Defect::bad_move, blind("offload_optimizer1", "update1-1"),
+          {"offload during the update", Defect::bad_move, blind("offload_optimizer1", "update1-1"),
            "does not wait for instruction"},
-          {"offload beside the gather", Defect::bad_move, blind("offload_weights1", "gather1"), "not have finished with it"},
-          {"offload beside the drop", Defect::bad_move, blind("offload_input1.0", "drop1.0"), "not have finished with it"},
+          {"offload during the gather", Defect::bad_move, blind("offload_weights1", "gather1"), "not have finished with it"},
+          {"offload during the drop", Defect::bad_move, blind("offload_input1.0", "drop1.0"), "not have finished with it"},
       },
       Waits::as_spoiled);
 }

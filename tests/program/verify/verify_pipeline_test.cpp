@@ -1,4 +1,4 @@
-// Every defect that a pipeline can have, put into a good program by one change: verify must name that one.
+// Every defect of a pipeline, put into a correct program by one change: verify must name it.
 #include <gtest/gtest.h>
 
 #include "tests/program/pipeline/schedule_table.h"
@@ -42,7 +42,7 @@ TEST(VerifyTransfers, every_defect_of_a_send_is_found) {
       two_stages(),
       {
           {"activation not sent", Defect::missing_send, dropping("send_activation1.1>1"),
-           "block 1 'layer1': its output for micro-batch 1 is never sent on"},
+           "block 1 'layer1': its output for micro-batch 1 is never sent"},
           {"gradient not sent", Defect::missing_send, dropping("send_gradient1.1>0"),
            "block 2 'layer2': the gradient of its input for micro-batch 1 is never sent back", 1},
           {"sent twice", Defect::repeated, doubling("send_activation1.1>1"), "sent already by instruction"},
@@ -52,20 +52,20 @@ TEST(VerifyTransfers, every_defect_of_a_send_is_found) {
            "message 0 from rank 0 to rank 2: rank 0 has send of the output of block 1 'layer1', micro-batch 1", 0, 2},
           {"sent to itself", Defect::transfer_mismatch, changing("send_activation1.0>1", to_peer(0)),
            "from rank 0 to rank 0: rank 0 has send", 0, 0},
-          {"sent to nobody", Defect::out_of_range, changing("send_activation1.0>1", to_peer(2)), "pipeline rank 2 of 2"},
+          {"sent to no rank", Defect::out_of_range, changing("send_activation1.0>1", to_peer(2)), "pipeline rank 2 of 2"},
           {"another micro-batch", Defect::repeated, changing("send_activation1.0>1", to_micro(2)),
            "sent already by instruction"},
           {"another block", Defect::missing_send,
            changing("send_activation1.0>1", [](Instruction& x) { x.first = 0, x.last = 1; }),
-           "its output for micro-batch 0 is never sent on"},
+           "its output for micro-batch 0 is never sent"},
           {"its gradient", Defect::missing_send,
-           changing("send_activation1.0>1", [](Instruction& x) { x.what = Payload::gradient; }), "never sent on"},
+           changing("send_activation1.0>1", [](Instruction& x) { x.what = Payload::gradient; }), "never sent"},
           {"neither of them", Defect::out_of_range,
            changing("send_activation1.0>1", [](Instruction& x) { x.what = Payload::weights; }), "neither an activation nor"},
           {"before it is computed", Defect::use_before_load, moving("send_activation1.0>1", "forward1.0"),
-           "it has not been computed by then"},
+           "it has not been computed yet"},
           {"gradient before it is computed", Defect::backward_before_loss, moving("send_gradient1.0>0", "backward2.0"),
-           "the backward that makes it has not been run by then", 1},
+           "the backward that makes it has not been run yet", 1},
       });
 }
 
@@ -74,9 +74,9 @@ TEST(VerifyTransfers, every_defect_of_a_receive_is_found) {
       two_stages(),
       {
           {"activation not received", Defect::use_before_load, dropping("receive_activation1.1<0"),
-           "its input, the output of block 1 'layer1', has not been received by then", 1},
+           "its input, the output of block 1 'layer1', has not been received yet", 1},
           {"gradient not received", Defect::backward_before_loss, dropping("receive_gradient1.1<1"),
-           "the gradient of its output has not been received by then"},
+           "the gradient of its output has not been received yet"},
           {"received twice", Defect::repeated, doubling("receive_activation1.1<0"), "received already by instruction", 1},
           {"received in another order", Defect::transfer_mismatch, moving("receive_gradient1.1<1", "receive_gradient1.0<1"),
            "message 0 from rank 2 to rank 0: rank 2 has send of the gradient", 0, 0},
@@ -84,7 +84,7 @@ TEST(VerifyTransfers, every_defect_of_a_receive_is_found) {
            "message 0 from rank 0 to rank 2: rank 0 has send of the output of block 1 'layer1', micro-batch 0", 1, 2},
           {"another micro-batch", Defect::repeated, changing("receive_activation1.0<0", to_micro(1)), "received already", 1},
           {"another block", Defect::use_before_load, changing("receive_activation1.0<0", to_block_2),
-           "has not been received by then", 1},
+           "has not been received yet", 1},
           {"after it is needed", Defect::use_before_load, moving("receive_activation1.0<0", "forward2.0"), "", 1},
           {"a gradient instead", Defect::use_before_load,
            changing("receive_activation1.0<0", [](Instruction& x) { x.what = Payload::gradient; }), "", 1},
@@ -92,10 +92,10 @@ TEST(VerifyTransfers, every_defect_of_a_receive_is_found) {
   expect_all_found(two_stages(),
                    {{"a forward that does not wait for it", Defect::use_before_load,
                      [](List& x) { stop_waiting(x, find(x, "forward2.0"), find(x, "receive_activation1.0<0")); },
-                     "has not been received by then", 1},
+                     "has not been received yet", 1},
                     {"a backward that does not wait for it", Defect::backward_before_loss,
                      [](List& x) { stop_waiting(x, find(x, "backward1.0"), find(x, "receive_gradient1.0<1")); },
-                     "has not been received by then"},
+                     "has not been received yet"},
                     {"a send that does not wait for the forward", Defect::use_before_load,
                      [](List& x) { x[find(x, "send_activation1.0>1")].waits.clear(); }, "has not been computed"}},
                    Waits::as_spoiled);
@@ -120,15 +120,15 @@ TEST(VerifyPipeline, order_of_a_split_backward) {
       {
           {"weights' part before the input's", Defect::backward_before_loss,
            swapping("backward_input1.0", "backward_weight1.0"),
-           "the part of it that makes the input's gradient has not been run by then"},
+           "the part that makes the input's gradient has not been run yet"},
           {"weights' parts out of order", Defect::bad_order, swapping("backward_weight3.0", "backward_weight3.1"),
-           "micro-batch 0 has not been added to its gradients by then", 1},
+           "micro-batch 0 has not been added to its gradients yet", 1},
           {"no weights' part", Defect::missing_backward, dropping("backward_weight1.1"),
            "no backward of its weights for micro-batch 1"},
           {"no input's part", Defect::missing_backward, dropping("backward_input0.2"), "no backward for micro-batch 2"},
           {"two weights' parts", Defect::double_backward, doubling("backward_weight1.1"), "added to the gradients already"},
           {"two input's parts", Defect::double_backward, doubling("backward_input1.1"), "run already"},
-          {"a whole one beside the parts", Defect::double_backward,
+          {"a whole backward with its parts", Defect::double_backward,
            changing("backward_input1.1", [](Instruction& x) { x.op = Op::backward; }), "added to the gradients already"},
           {"input's part in the wrong order", Defect::backward_before_loss, swapping("backward_input1.0", "backward_input0.0"),
            "next block, 1 'layer1'"},
@@ -142,16 +142,16 @@ TEST(VerifyPipeline, micro_batches_are_added_in_order) {
     for (const char* block : {"backward1", "backward0"})
       swap(x, fmt::format("{}.0", block).c_str(), fmt::format("{}.1", block).c_str());
   };
-  // gpipe's gradients are all there by the last forward of rank 0, once they are received first.
+  // gpipe's gradients are all ready by the last forward of rank 0, once they are received first.
   const auto received_first = [backwards](List& x) {
     move(x, find(x, "receive_gradient1.1<1"), find(x, "backward1.0"));
     backwards(x);
   };
   expect_all_found(two_stages("gpipe"), {{"the second one first", Defect::bad_order, received_first,
-                                          "micro-batch 0 has not been added to its gradients by then"}});
+                                          "micro-batch 0 has not been added to its gradients yet"}});
 }
 
-// What another cut of the same model runs where.
+// Placement of another cut of the same model.
 Program recut(int place) {
   const auto cut = [](const std::vector<int>& first_block) {
     StepLayout layout = pipelined({}, schedule_named("1f1b"), 2, 3);
@@ -175,7 +175,7 @@ TEST(VerifyPipeline, every_block_is_run_by_one_rank) {
   expect_defect(by_nobody, Defect::misplaced_block, "no rank of its pipeline runs block 1 'layer1'", 0);
 }
 
-TEST(VerifyPipeline, only_what_the_rank_holds_is_worked_on) {
+TEST(VerifyPipeline, only_blocks_of_the_rank_are_used) {
   const auto to_block = [](int block) { return [=](Instruction& x) { x.first = block, x.last = block + 1; }; };
   const Program program = two_stages("1f1b", {.shard = 2, .shard_level = ShardLevel::parameters, .prefetch = 0});
   const auto adding = [](Instruction x) { return [=](List& list) { list.push_back(x); }; };
@@ -240,7 +240,7 @@ TEST(VerifyTies, holders_are_as_the_program_says) {
     list = link_waits(list, program, program.buffers[place]);
   }
   expect_defect(program, Defect::missing_reduce, "over the 2 stages that share it");
-  program.holders[0] = {0};  // so that nobody would miss the tie
+  program.holders[0] = {0};  // so that the tie is not missed
   expect_defect(program, Defect::misplaced_block,
                 "rank 2 holds block 0 'layer0', but the program says that pipeline rank 1 does not", 2);
   program = tied();
@@ -252,10 +252,10 @@ TEST(VerifyTies, holders_are_as_the_program_says) {
 TEST(VerifyPipeline, ranks_along_it_share_the_collectives_of_all) {
   const Program clipped = two_stages();
   Program no_norm = clipped;
-  no_norm.needs_norm = false;  // so that a list without it is good by itself
+  no_norm.needs_norm = false;  // so that a list without it is valid alone
   drop(no_norm.lists[1], find(no_norm.lists[1], Op::norm));
   no_norm.lists[1] = link_waits(no_norm.lists[1], no_norm, no_norm.buffers[1]);
-  expect_defect(no_norm, Defect::order_mismatch, "rank 2 issues none", 2);
+  expect_defect(no_norm, Defect::order_mismatch, "rank 2 issues no more", 2);
   const auto over = [](AxisSet axes) { return [=](Instruction& x) { x.axes = axes; }; };
   expect_all_found(
       clipped,
@@ -263,17 +263,17 @@ TEST(VerifyPipeline, ranks_along_it_share_the_collectives_of_all) {
           {"norm of a stage", Defect::wrong_axis, changing("norm0-1@pp", over(kNoAxes)), "must be over 'pp'"},
           {"losses of the last stage", Defect::wrong_axis, changing("reduce_loss@pp+dp+shard", over(kDataAxes)),
            "must be over 'pp+dp+shard'", 1},
-          {"no losses on a stage that has none", Defect::missing_reduce, dropping("reduce_loss@pp+dp+shard"), "no reduce_loss"},
+          {"no losses on a first stage", Defect::missing_reduce, dropping("reduce_loss@pp+dp+shard"), "no reduce_loss"},
       });
   expect_all_found(tied(), {{"ties in another order", Defect::order_mismatch, swapping("reduce0-0@tied", "reduce1-1@tied"),
                              "rank 0 issues reduce of block 0 'layer0'", 1, 2},
                             {"ties in another order on the first rank", Defect::order_mismatch,
                              swapping("reduce0-0@tied", "reduce1-1@tied"), "rank 0 issues reduce of block 1 'layer1'", 0, 2},
                             {"a tie after the losses", Defect::deadlock, swapping("reduce1-1@tied", "reduce_loss@pp+dp+shard"),
-                             "none of these can go on before another does", 0, 0}});
+                             "each of these waits for another", 0, 0}});
 }
 
-// Three ranks share a block, two of those another one; each pair meets in one order.
+// Three ranks share one block, two of these another one; each pair meets in one order.
 TEST(VerifyPipeline, ties_of_different_ranks) {
   ModelCost model = toy_model(6);
   model.blocks[2].uses = {0};
@@ -287,12 +287,12 @@ TEST(VerifyPipeline, ties_of_different_ranks) {
 }
 
 TEST(VerifyDeadlock, two_ranks_that_both_send_first) {
-  // Where a send waits for its receive: rank 0 sends micro-batch 1 and rank 1 a gradient, both before they receive.
+  // If a send waits for its receive: rank 0 sends micro-batch 1 and rank 1 a gradient, both before they receive.
   const Program program = build_program(toy_model(4), pipelined({}, schedule_named("1f1b"), 2, 2));
   expect_all_found(
       program, {{"both send", Defect::deadlock, moving("receive_activation1.1<0", "send_gradient1.0>0"),
                  "rank 0 in send of the output of block 1 'layer1', micro-batch 1, to pipeline rank 1 (instruction", 1, 0}});
-  // Even where it does not: both receive what the other has not computed yet.
+  // Even if it does not: both receive before the other has computed the data.
   expect_all_found(
       program, {{"both receive", Defect::deadlock, [](List& x) { move(x, find(x, "receive_gradient1.0<1"), find(x, "load1")); },
                  "rank 1 in receive of the output of block 1 'layer1', micro-batch 1, from pipeline rank 0", 0, 0}});
@@ -302,15 +302,15 @@ TEST(VerifyDeadlock, three_ranks_in_a_ring) {
   const Program program = build_program(toy_model(6), pipelined({}, schedule_named("interleaved"), 3, 3));
   const Program good = program;
   verify(good);
-  // Rank 0's first message from the last rank comes before it sent what that one needs for it.
+  // Rank 0 receives from the last rank before it has sent the input for that message.
   expect_all_found(program,
                    {{"asks too early", Defect::deadlock,
                      [](List& x) { move(x, find(x, "receive_activation2.0<2"), find(x, "send_activation0.0>1")); },
                      "rank 0 in receive of the output of block 2 'layer2', micro-batch 0, from pipeline rank 2", 0, 0}});
 }
 
-// Both pipelines go through by themselves, and each pair of copies issues the same collectives in the same order: but one sums
-// its gradients before it sends and the other after, so that four ranks wait in a ring.
+// Both pipelines complete alone, and each pair of copies issues the same collectives in the same order; but one sums its
+// gradients before it sends and the other after, so that four ranks wait in a ring.
 TEST(VerifyDeadlock, copies_of_a_rank_meet_others_in_one_order) {
   Program program = two_stages("1f1b", {.dp = 2, .bucket_bytes = 1});
   const List first = program.lists[0], last = program.lists[1];

@@ -1,4 +1,4 @@
-// Every defect that sharding can have, put into a good program by one change: verify must name that one.
+// Every defect of sharding, put into a correct program by one change: verify must name it.
 #include <gtest/gtest.h>
 #include <sys/resource.h>
 
@@ -15,7 +15,7 @@ int64_t peak_bytes() {
   return int64_t{usage.ru_maxrss} * 1024;
 }
 
-// 200 000 instructions, 80 000 of them beside the compute lane: a bit for each pair took 2 GB.
+// 200 000 instructions, 80 000 of these off the compute lane: one bit per pair took 2 GB.
 TEST(VerifySharded, memory_grows_with_the_step_and_no_faster) {
   const Program program =
       build_program(toy_model(8), {.shard = 2, .shard_level = ShardLevel::parameters, .micro_batches = 4000});
@@ -86,7 +86,7 @@ TEST(VerifyGather, after_the_update_of_levels_1_and_2) {
             {"two gathers", Defect::bad_gather, [](List& x) { repeat(x, find(x, "gather1")); }, "gathered already"},
             {"gather before the update", Defect::bad_gather, [](List& x) { move(x, find(x, "gather1"), find(x, "update1-1")); },
              "has not been updated"},
-            {"a release of what stays", Defect::bad_gather,
+            {"a release of staying weights", Defect::bad_gather,
              [](List& x) { x.insert(x.begin(), {.op = Op::release, .first = 1, .last = 2}); }},
         });
     expect_all_found(program_of(layout),
@@ -99,8 +99,8 @@ TEST(VerifyGather, after_the_update_of_levels_1_and_2) {
 TEST(VerifyReduceScatter, every_defect_is_found) {
   const std::vector<Spoiling> order = {
       {"no reduce_scatter at the end", Defect::missing_reduce, [](List& x) { drop(x, find(x, "reduce_scatter1.1")); },
-       "without a reduce_scatter that takes in the last micro-batch"},
-      {"two of them", Defect::double_reduce, [](List& x) { repeat(x, find(x, "reduce_scatter1.1")); }, "reduced already"},
+       "without a reduce_scatter that includes the last micro-batch"},
+      {"repeated", Defect::double_reduce, [](List& x) { repeat(x, find(x, "reduce_scatter1.1")); }, "reduced already"},
       {"before the backward", Defect::early_reduce,
        [](List& x) { move(x, find(x, "reduce_scatter1.1"), find(x, "backward1.1")); }, "backward for micro-batch 1"},
   };
@@ -137,14 +137,14 @@ TEST(VerifyReduceScatter, between_micro_batches) {
            [](List& x) { stop_waiting(x, find(x, "backward0.0"), find(x, "reduce_scatter2.0")); }, "gradients of block 2"},
       },
       Waits::as_spoiled);
-  // With a buffer each, so that only the block's own gradients are at stake.
+  // With separate buffers, so that only the block's own gradients are at stake.
   Program own_buffers = build_program(tied_model(3), {.shard = 2, .shard_level = gradients, .micro_batches = 2});
   own_buffers.buffers[0].gradient.clear();
   own_buffers.lists[0] = link_waits(own_buffers.lists[0], own_buffers, own_buffers.buffers[0]);
   expect_all_found(
       own_buffers,
       {
-          {"backward that adds to what is being reduced", Defect::early_reduce,
+          {"backward that adds during the reduce", Defect::early_reduce,
            [](List& x) { stop_waiting(x, find(x, "backward1.1"), find(x, "reduce_scatter1.0")); }, "still reducing"},
           {"backward that adds to tied weights", Defect::early_reduce,
            [](List& x) { stop_waiting(x, find(x, "backward2.1"), find(x, "reduce_scatter0.0")); }, "still reducing"},
@@ -189,7 +189,7 @@ TEST(VerifyReduceScatter, slots_are_closed_before) {
   }
 }
 
-// Each list is good by itself.
+// Each list is valid alone.
 TEST(VerifySharded, ranks_must_meet_on_the_same_axes_in_the_same_order) {
   const auto two_lists = [](const StepLayout& other) {
     Program program = program_of(zero3());
@@ -204,10 +204,10 @@ TEST(VerifySharded, ranks_must_meet_on_the_same_axes_in_the_same_order) {
   StepLayout unclipped = zero3();
   unclipped.clip = false;
   Program no_norm = two_lists(unclipped);
-  no_norm.needs_norm = false;  // so that a list without it is good by itself
+  no_norm.needs_norm = false;  // so that a list without it is valid alone
   verify(two_lists(zero3()));
   expect_defect(two_lists(other_depth), Defect::order_mismatch, "rank 0 issues gather of block 1", 2);
-  expect_defect(no_norm, Defect::order_mismatch, "rank 2 issues none", 2);
+  expect_defect(no_norm, Defect::order_mismatch, "rank 2 issues no more", 2);
 }
 
 TEST(VerifySharded, collectives_are_over_the_ranks_that_hold_the_rest) {
@@ -217,7 +217,7 @@ TEST(VerifySharded, collectives_are_over_the_ranks_that_hold_the_rest) {
       program_of(zero3()),
       {{"gather of replicas", Defect::wrong_axis, over("gather1", dp), "over axis 'dp', must be over 'shard'"},
        {"gather of neighbours, who keep nothing", Defect::wrong_axis, over("gather1", kInnerAxis), "'inner shard'"},
-       {"gather by itself", Defect::wrong_axis, over("gather1", none), "'none'"},
+       {"gather of one rank", Defect::wrong_axis, over("gather1", none), "'none'"},
        {"reduce_scatter of all", Defect::wrong_axis, over("reduce_scatter1.1", data), "must be over 'shard'"},
        {"reduce of all, whose shards differ", Defect::wrong_axis, over("reduce1-1@dp", data), "must be over 'dp'"},
        {"reduce of stages that share nothing", Defect::missing_reduce, over("reduce1-1@dp", kPipelineAxis),
@@ -225,7 +225,7 @@ TEST(VerifySharded, collectives_are_over_the_ranks_that_hold_the_rest) {
        {"norm of one shard", Defect::wrong_axis, over("norm0-2@shard", none), "must be over 'shard'"},
        {"norm of replicas", Defect::wrong_axis, over("norm0-2@shard", data), "must be over 'shard'"},
        {"losses of one replica", Defect::wrong_axis, over("reduce_loss", shard), "must be over 'dp+shard'"},
-       {"a release that is none", Defect::wrong_axis, over("release1", shard), "must be over 'none'"}});
+       {"a release along an axis", Defect::wrong_axis, over("release1", shard), "must be over 'none'"}});
   expect_all_found(program_of({.dp = 2, .shard = 2, .bucket_bytes = 1, .clip = true}),
                    {{"reduce over half of the replicas", Defect::wrong_axis, over("reduce1-1", dp), "must be over 'dp+shard'"},
                     {"norm of copies", Defect::wrong_axis, over("norm0-2", data), "must be over 'none'"}});

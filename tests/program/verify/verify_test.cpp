@@ -1,4 +1,4 @@
-// Every defect, put into a good program by hand: verify must name that one.
+// Every defect, put into a correct program by hand: verify must name it.
 #include "weft/program/verify/verify.h"
 
 #include <gtest/gtest.h>
@@ -13,7 +13,7 @@
 namespace weft {
 namespace {
 
-// Three blocks, a bucket each; four micro-batches in two slots; two replicas; clipping. Two lists, alike, so that one can
+// Three blocks, one bucket each; four micro-batches in two slots; two replicas; clipping. Two identical lists, so that one can
 // differ.
 Program good_program() {
   Program program = build_program(toy_model(3), {.dp = 2, .micro_batches = 4, .slots = 2, .bucket_bytes = 1, .clip = true});
@@ -32,7 +32,7 @@ const std::vector<Spoiling> kOutOfOrder = {
     {"no load", Defect::use_before_load, [](List& x) { drop(x, find(x, Op::load, 2)); }, "micro-batch 2 has not been loaded"},
     {"late load", Defect::use_before_load, [](List& x) { move(x, find(x, Op::load), 1); }},
     {"loads swapped", Defect::bad_order, [](List& x) { std::swap(x[find(x, Op::load, 1)], x[find(x, Op::load, 2)]); },
-     "(load of micro-batch 2): micro-batch 1 has not been loaded by then"},
+     "(load of micro-batch 2): micro-batch 1 has not been loaded yet"},
     {"no forward", Defect::missing_forward, [](List& x) { drop(x, find(x, Op::forward, 1)); },
      "block 1 'layer1': no forward for micro-batch 0"},
     {"forward out of order", Defect::use_before_load, [](List& x) { move(x, find(x, Op::forward, 1), find(x, Op::forward)); },
@@ -75,11 +75,11 @@ const std::vector<Spoiling> kOutOfOrder = {
     {"update before the norm", Defect::early_update, [](List& x) { move(x, find(x, Op::update), find(x, Op::norm)); },
      "the norm"},
     {"norm of other blocks", Defect::early_update, [](List& x) { x[find(x, Op::norm)].first = 1; }, "leaves out"},
-    {"no norm", Defect::missing_norm, [](List& x) { drop(x, find(x, Op::norm)); }, "no norm, which the updates are scaled by"},
+    {"no norm", Defect::missing_norm, [](List& x) { drop(x, find(x, Op::norm)); }, "no norm, which scales the updates"},
     {"no loss reduction", Defect::missing_reduce, [](List& x) { drop(x, find(x, Op::reduce_loss)); }, "no reduce_loss"},
 };
 
-// Where linking the waits again would mend or hide the damage.
+// Cases where linking the waits again would mend or hide the damage.
 const std::vector<Spoiling> kAsTheyAre = {
     {"block out of range", Defect::out_of_range, [](List& x) { x[find(x, Op::update)].last = 4; }, "of 3"},
     {"empty range", Defect::out_of_range, [](List& x) { x[find(x, Op::reduce)].last = 0; }},
@@ -88,22 +88,22 @@ const std::vector<Spoiling> kAsTheyAre = {
     {"forward of two blocks", Defect::out_of_range, [](List& x) { x[find(x, Op::forward)].last = 2; }, "one block"},
     {"waits for itself", Defect::bad_wait, [](List& x) { x[3].waits = {3}; }, "instruction 3"},
     {"waits for a later one", Defect::bad_wait, [](List& x) { x[3].waits = {9}; }, "does not come before"},
-    {"waits for nobody", Defect::bad_wait, [](List& x) { x[3].waits = {1000}; }, "the list has"},
+    {"an unknown wait", Defect::bad_wait, [](List& x) { x[3].waits = {1000}; }, "the list has"},
     {"negative wait", Defect::bad_wait, [](List& x) { x[3].waits = {-1}; }},
     {"too much freed", Defect::bad_bytes, [](List& x) { x[find(x, Op::backward, 5)].frees += 1; },
-     "it frees 188 bytes of the activations of micro-batch 1, of which 187 are live by then"},
+     "it frees 188 bytes of the activations of micro-batch 1, but only 187 are live"},
     {"too early", Defect::bad_bytes,
      [](List& x) { x[find(x, Op::load)].frees = std::exchange(x[find(x, Op::backward, 2)].frees, 0); },
      "(load of micro-batch 0): it frees 187 bytes"},
     {"of another micro-batch", Defect::bad_bytes,
      [](List& x) { x[find(x, Op::backward, 6)].frees += std::exchange(x[find(x, Op::backward, 5)].frees, 0); },
-     "of the activations of micro-batch 2, of which"},
+     "of the activations of micro-batch 2, but only"},
     {"never freed", Defect::bad_bytes, [](List& x) { x[find(x, Op::backward, 8)].frees -= 7; },
      "(backward of block 0 'layer0' on micro-batch 2): 7 bytes of the activations of micro-batch 2 are still live after it"},
     {"partial sums never freed", Defect::bad_bytes, [](List& x) { x[find(x, Op::combine, 1)].frees = 0; }, "of partial sums"},
     {"negative bytes", Defect::bad_bytes, [](List& x) { x[find(x, Op::loss)].allocates = -1; }, "it allocates -1 bytes"},
     {"bytes of no micro-batch", Defect::bad_bytes, [](List& x) { x[find(x, Op::norm)].allocates = 5; },
-     "5 bytes of what is no micro-batch's are still live"},
+     "5 bytes of data outside micro-batches are still live"},
     {"reduce that does not wait", Defect::early_reduce, [](List& x) { x[find(x, Op::reduce)].waits.clear(); }},
     {"norm that does not wait", Defect::early_norm, [](List& x) { stop_waiting(x, find(x, Op::norm), find(x, Op::reduce, 1)); },
      "'layer1'"},
@@ -142,7 +142,7 @@ TEST(Verify, one_replica_with_slots_still_waits_for_them) {
 }
 
 TEST(Verify, ranks_must_issue_the_same_collectives) {
-  // Each list is good by itself: rank 1 reduces the last block after the others.
+  // Each list is valid alone: rank 1 reduces the last block after the others.
   Program swapped = good_program();
   move(swapped.lists[1], find(swapped.lists[1], Op::reduce, 0), find(swapped.lists[1], Op::reduce, 2));
   swapped.lists[1] = link_waits(swapped.lists[1], swapped, swapped.buffers[1]);
@@ -159,10 +159,10 @@ TEST(Verify, ranks_must_issue_the_same_collectives) {
 
 TEST(Verify, one_rank_with_a_collective_less) {
   Program program = good_program();
-  program.replicas = 1;  // so that a list without the reduce is good by itself
+  program.replicas = 1;  // so that a list without the reduce is valid alone
   drop(program.lists[1], find(program.lists[1], Op::reduce, 2));
   program.lists[1] = link_waits(program.lists[1], program, program.buffers[1]);
-  expect_defect(program, Defect::order_mismatch, "rank 1 issues none", 1);
+  expect_defect(program, Defect::order_mismatch, "rank 1 issues no more", 1);
 }
 
 TEST(Verify, malformed_programs) {
@@ -200,7 +200,7 @@ TEST(Verify, malformed_programs) {
   }
 }
 
-TEST(Verify, a_list_that_nobody_runs_does_not_matter) {
+TEST(Verify, a_list_that_no_rank_runs_does_not_matter) {
   Program program = good_program();
   program.lists[1].clear();
   program.list_of_rank = {0, 0};

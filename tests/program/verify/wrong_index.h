@@ -1,4 +1,4 @@
-// One random field of a program, or a few, set to a number that need not make sense: what a program written by hand may hold.
+// Sets one or a few random fields of a program to arbitrary numbers, as in a hand-written program.
 #pragma once
 
 #include <cstdint>
@@ -25,7 +25,7 @@ class FieldDamage {
         -1, 0, 1, 2, 7, 64, 1000, 1 << 20, INT32_MAX, INT32_MIN, INT64_MAX, INT64_MIN, int64_t{1} << 40};
     switch (random_.below(3)) {
       case 0:
-        // Unsigned, as it wraps where it is at its end already.
+        // Unsigned, so that it may wrap.
         value = static_cast<T>(static_cast<uint64_t>(value) + (random_.one_in(2) ? 1 : UINT64_MAX));
         return;
       case 1:

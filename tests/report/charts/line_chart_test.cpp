@@ -1,4 +1,4 @@
-// draw_line_chart: where points come to lie, what is dashed and hollow, and what axes show.
+// draw_line_chart: positions of points, dashed and hollow marks, and axis labels.
 #include "weft/report/charts/line_chart.h"
 
 #include <gtest/gtest.h>

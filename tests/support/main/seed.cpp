@@ -1,5 +1,5 @@
-// Every test begins with the same random numbers, so that one that fails does so again: LibTorch seeds its default generator
-// anew in each process. WEFT_SEED=17 takes others.
+// Every test begins with the same random numbers, so that a failure repeats: LibTorch seeds its default generator differently
+// in each process. WEFT_SEED=17 chooses another seed.
 #include <ATen/Context.h>
 #include <gtest/gtest.h>
 

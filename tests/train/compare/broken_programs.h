@@ -14,7 +14,7 @@ namespace weft {
 /// Puts a mistake into one list.
 using Breakage = std::function<void(InstructionList& list)>;
 
-/// What TrainedSteps::prepare is to be: the trainer's own program for the mesh and options, broken, and given as verified.
+/// A TrainedSteps::prepare: the trainer's own program for the mesh and options, broken, and given as verified.
 inline std::function<void(const Mesh&, TrainerOptions&)> broken(std::function<Model()> model, OptimizerOptions optimizer,
                                                                 Breakage breakage) {
   return [model = std::move(model), optimizer, breakage = std::move(breakage)](const Mesh& mesh, TrainerOptions& options) {
@@ -29,7 +29,7 @@ inline std::function<void(const Mesh&, TrainerOptions&)> broken(std::function<Mo
   };
 }
 
-/// Takes all of them out that begin at the block.
+/// Removes all that begin at the block.
 inline Breakage without_op(Op op, int block = 0) {
   return
       [=](InstructionList& list) { std::erase_if(list, [&](const Instruction& x) { return x.op == op && x.first == block; }); };

@@ -165,7 +165,7 @@ class SplitHead : public Block {
   Linear logits_;
 };
 
-/// As if this rank's classes were all that there are; of targets that are its own.
+/// Treats this rank's classes as the only ones, for targets among them.
 LossValue loss_of_own_classes(const Tensors& outputs, const at::Tensor& target, const Context& context) {
   if (context.tp.size() == 1) return cross_entropy(outputs, target);
   const at::Tensor logits = outputs.front().reshape({-1, outputs.front().size(-1)}), flat = target.reshape({-1});

@@ -1,5 +1,4 @@
-// A small model of split layers, and the mistakes that a block of them, its loss or its weights may have: each trains, and ends
-// in no error.
+// A small model of split layers, and possible mistakes in a block, its loss or its weights: each trains without an error.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -13,7 +12,7 @@ namespace weft {
 /// A mistake in the model.
 enum class Fault {
   none,
-  tokens_not_summed,      ///< embedding: each rank of tp goes on with the rows of its own entries
+  tokens_not_summed,      ///< embedding: each rank of tp continues with the rows of its own entries
   local_positions,        ///< embedding: positions from 0 on each rank of cp
   local_keys,             ///< attention: each rank of cp attends to its own tokens
   rows_not_summed,        ///< linear by rows: no sum over tp
@@ -32,7 +31,7 @@ enum class Fault {
 
 inline constexpr int64_t kSplitVocabulary = 13;  ///< which nothing divides
 inline constexpr int64_t kSplitTokens = 8;       ///< of a sample
-inline constexpr int64_t kSplitTargets = 5;      ///< of these, that count
+inline constexpr int64_t kSplitTargets = 5;      ///< of these, counted
 
 /// Embedding, two layers of attention and an MLP, head; made on a rank of so many that share its layers.
 Model split_model(Fault fault, int tp);

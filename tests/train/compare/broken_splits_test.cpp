@@ -1,5 +1,5 @@
-// What compare_layouts() says of layers that are split, right ones and such with a mistake: what shows it first, when, and
-// which part of the layout does it.
+// compare_layouts() on split layers, correct ones and ones with a mistake: the first visible difference, its step, and the part
+// of the layout that causes it.
 #include "tests/train/compare/broken_splits.h"
 
 #include <ATen/ops/randint.h>
@@ -19,8 +19,7 @@ namespace {
 constexpr int64_t kGlobal = 4;
 const Sgd kSgd{.lr = 0.1};
 
-/// Targets of three neighbouring tokens do not count: of two ranks of cp, those of the second have one that does, the others
-/// four.
+/// Targets of three neighbouring tokens do not count: with two ranks of cp, the second has one counted target, the first four.
 Batch batch_of(int64_t step) {
   const at::Generator generator = at::detail::createCPUGenerator(static_cast<uint64_t>(step) + 100);
   const at::Tensor tokens = at::randint(kSplitVocabulary, {kGlobal, kSplitTokens + 1}, generator, at::kLong);
@@ -104,7 +103,7 @@ class RightSplits : public ::testing::TestWithParam<Case> {};
 
 TEST_P(RightSplits, AreWithinRoundingAndTheRestIsExact) {
   const LayoutComparison result = compare(GetParam());
-  EXPECT_EQ(result.likeness, Likeness::within_rounding) << result.against << ": " << result.first()->what;
+  EXPECT_EQ(result.match, LayoutMatch::within_rounding) << result.against << ": " << result.first()->what;
   EXPECT_FALSE(result.may_promise) << "slots do not help";
   EXPECT_EQ(result.rest_as, GetParam().rest_as);
 }
@@ -142,7 +141,7 @@ class BrokenSplits : public ::testing::TestWithParam<Case> {};
 TEST_P(BrokenSplits, AreFound) {
   const Case& c = GetParam();
   const LayoutComparison result = compare(c);
-  ASSERT_EQ(result.likeness, Likeness::different);
+  ASSERT_EQ(result.match, LayoutMatch::different);
   EXPECT_TRUE(result.repeats);
   EXPECT_EQ(result.causes, c.causes);
   ASSERT_NE(result.first(), nullptr);
@@ -237,7 +236,7 @@ TEST(Splits, AMistakeBelowTheRoundingOfTpIsFound) {
                   .prepare = [](const Mesh& mesh, TrainerOptions&) { replica = mesh.coordinate("dp"); }}};
   test::run_ranks(4, [&](World world) {
     const LayoutComparison result = compare_layouts(world, compared);
-    EXPECT_EQ(result.likeness, Likeness::different);
+    EXPECT_EQ(result.match, LayoutMatch::different);
     if (world.rank() > 0) return;
     EXPECT_EQ(result.against, "tp 2");
     EXPECT_TRUE(result.exact);

@@ -1,5 +1,5 @@
-// What compare_layouts() says of layouts that are right, and of mistakes that are put into programs and models: which parameter
-// shows it first, after which step, and which part of the layout does it.
+// compare_layouts() on correct layouts, and on mistakes planted in programs and models: the first parameter that shows it, the
+// step, and the part of the layout that causes it.
 #include "weft/train/compare/compare_layouts.h"
 
 #include <ATen/ops/bernoulli.h>
@@ -69,7 +69,7 @@ LayoutsToCompare to_compare(const Case& c) {
   return compared;
 }
 
-/// What rank 0 found; all ranks know the verdict.
+/// The result on rank 0; all ranks have the verdict.
 LayoutComparison compare(const Case& c) {
   LayoutComparison result;
   const LayoutsToCompare compared = to_compare(c);
@@ -92,7 +92,7 @@ class Right : public ::testing::TestWithParam<Case> {};
 
 TEST_P(Right, IsBitIdentical) {
   const LayoutComparison result = compare(GetParam());
-  EXPECT_EQ(result.likeness, Likeness::bit_identical) << (result.first() ? result.first()->what : "");
+  EXPECT_EQ(result.match, LayoutMatch::bit_identical) << (result.first() ? result.first()->what : "");
   EXPECT_TRUE(result.exact);
   EXPECT_EQ(result.first(), nullptr);
   EXPECT_EQ(result.parameters, 8);
@@ -112,7 +112,7 @@ class Broken : public ::testing::TestWithParam<Case> {};
 TEST_P(Broken, IsFound) {
   const Case& c = GetParam();
   const LayoutComparison result = compare(c);
-  ASSERT_EQ(result.likeness, Likeness::different);
+  ASSERT_EQ(result.match, LayoutMatch::different);
   EXPECT_TRUE(result.repeats);
   EXPECT_EQ(result.causes, c.causes);
   EXPECT_EQ(result.together, c.together);
@@ -163,7 +163,7 @@ INSTANTIATE_TEST_SUITE_P(
         program_case("losses_not_summed", kDp, {}, without_op(Op::reduce_loss), {"dp"}, "loss")),
     name_of);
 
-/// What a test's model knows of the rank that it is made on, against all good custom.
+/// The rank's coordinate, visible to a test's model, which no real model should use.
 thread_local int this_coordinate = 0;
 thread_local int this_share = 1;
 
@@ -208,7 +208,7 @@ Model scales_by_rank() {
   return changed([rank = this_coordinate](const at::Tensor& y, const Context&) { return y.mul(1.0 + 0.1 * rank); });
 }
 
-/// As a batch norm whose running mean weft is not told of.
+/// Like a batch norm whose running mean is not declared to weft.
 Model keeps_a_mean() {
   return changed([mean = std::make_shared<at::Tensor>(at::zeros({8}))](const at::Tensor& y, const Context&) {
     *mean = mean->mul(0.9).add(y.detach().mean(0), 0.1);
@@ -224,7 +224,7 @@ Model counts_its_forwards() {
   });
 }
 
-/// The mean over the rank's own targets: half of the samples have more of them.
+/// The mean over the rank's own targets: half of the samples have more targets.
 Model means_of_means() {
   Model model = small_mlp();
   const bool first_half = this_coordinate == 0;
@@ -260,8 +260,8 @@ INSTANTIATE_TEST_SUITE_P(
                                  {"layout.recompute"}, "gradient norm")),
     name_of);
 
-/// Adds one number to all logits of a sample, of which each weight makes a part of its own: their gradients are truly zero, and
-/// what rounding makes of them has signs of its own.
+/// Adds one number to all logits of a sample, as a sum over its weights: their gradients are truly zero, and rounding gives
+/// them random signs.
 class Shift : public Block {
  public:
   explicit Shift(int64_t classes) : bias_(meta_parameter({3 * classes})) {}
@@ -275,7 +275,7 @@ class Shift : public Block {
   Parameter bias_;
 };
 
-// Of many classes: the probabilities of few may add up to 1 to the last digit.
+// Many classes: with few, the probabilities may add up to exactly 1.
 Model with_shift() {
   constexpr int64_t kMany = 40;
   Model model = mlp({.inputs = kInputs, .width = 8, .layers = 3, .classes = kMany});
@@ -284,10 +284,10 @@ Model with_shift() {
 }
 
 // AdamW makes whole steps of the noise that is the gradient of the shift.
-TEST(CompareLayouts, TellsRoundingFromMistakes) {
+TEST(CompareLayouts, DistinguishesRoundingFromMistakes) {
   const Case right{.name = "right", .axes = {{"dp", 2}, {"tp", 2}}, .model = with_shift, .optimizer = AdamW{.lr = 0.01}};
   const LayoutComparison result = compare(right);
-  EXPECT_EQ(result.likeness, Likeness::within_rounding);
+  EXPECT_EQ(result.match, LayoutMatch::within_rounding);
   EXPECT_FALSE(result.exact);
   ASSERT_NE(result.largest(), nullptr);
   EXPECT_EQ(result.largest()->what, "shift.bias");
@@ -295,7 +295,7 @@ TEST(CompareLayouts, TellsRoundingFromMistakes) {
   Case wrong = right;
   wrong.prepare = broken(with_shift, wrong.optimizer, without_op(Op::reduce, 1));
   const LayoutComparison found = compare(wrong);
-  EXPECT_EQ(found.likeness, Likeness::different);
+  EXPECT_EQ(found.match, LayoutMatch::different);
   EXPECT_THAT(found.causes, ElementsAre("dp"));
   ASSERT_NE(found.first(), nullptr);
   EXPECT_THAT(found.first()->what, ::testing::StartsWith("hidden.1.linear."));
@@ -305,7 +305,7 @@ TEST(CompareLayouts, SaysThatAModelDoesNotRepeat) {
   static std::atomic<int> calls = 0;
   const auto model = [] { return changed([](const at::Tensor& y, const Context&) { return y.mul(1.0 + 0.001 * ++calls); }); };
   const LayoutComparison result = compare({.name = "counts", .axes = kDp, .options = in_slots(), .model = model});
-  EXPECT_EQ(result.likeness, Likeness::different);
+  EXPECT_EQ(result.match, LayoutMatch::different);
   EXPECT_FALSE(result.repeats);
   EXPECT_TRUE(result.causes.empty());
   EXPECT_TRUE(result.tried.empty());
@@ -313,7 +313,7 @@ TEST(CompareLayouts, SaysThatAModelDoesNotRepeat) {
   EXPECT_TRUE(result.not_repeated.at_once);
 }
 
-/// Adds what it is given, which no parameter or buffer tells of.
+/// Accumulates its inputs in a member that is neither a parameter nor a buffer.
 class Adds : public Block {
  public:
   explicit Adds(std::function<at::Tensor(const at::Tensor&)> what) : what_(std::move(what)) {}
@@ -337,7 +337,7 @@ TEST(CompareLayouts, NamesTheBlockThatDoesNotRepeat) {
     bool at_once;
   };
   static std::atomic<uint64_t> seeds = 0;
-  // A generator of the block's own, made alike in each run; a tensor that is drawn where the block is made; and what is right.
+  // A generator owned by the block, made alike in each run; a tensor drawn in the block's constructor; and the correct way.
   const auto generator = [] {
     return with_added(
         [own = at::detail::createCPUGenerator(3)](const at::Tensor& x) { return at::randn(x.sizes(), own, at::kFloat); });
@@ -352,21 +352,21 @@ TEST(CompareLayouts, NamesTheBlockThatDoesNotRepeat) {
     EXPECT_EQ(result.not_repeated.what, row.what);
     EXPECT_EQ(result.not_repeated.at_once, row.at_once);
     EXPECT_EQ(result.repeats, row.what.empty() || row.at_once);
-    EXPECT_EQ(result.likeness, row.what.empty() ? Likeness::bit_identical : Likeness::different);
+    EXPECT_EQ(result.match, row.what.empty() ? LayoutMatch::bit_identical : LayoutMatch::different);
     if (row.what.empty()) continue;
-    EXPECT_THAT(difference_line(result), HasSubstr("the forward of block 'own' gives other outputs for the same inputs"));
-    EXPECT_THAT(comparison_text(result), HasSubstr("the forward of block 'own' gives other outputs for the same inputs"));
+    EXPECT_THAT(difference_line(result), HasSubstr("the forward of block 'own' gives different outputs for the same inputs"));
+    EXPECT_THAT(comparison_text(result), HasSubstr("the forward of block 'own' gives different outputs for the same inputs"));
   }
 }
 
-TEST(CompareLayouts, TellsDataThatDoNotRepeat) {
+TEST(CompareLayouts, ReportsDataThatDoNotRepeat) {
   static std::atomic<int64_t> reads = 0;
   Case c{.name = "data", .axes = {}, .options = in_slots()};
   LayoutsToCompare compared = to_compare(c);
   compared.trained.batches = whole_batches([](int64_t) { return batch_of(++reads); });
   const LayoutComparison result = compare_layouts(World(), compared);
   EXPECT_EQ(result.not_repeated.what, "the data");
-  EXPECT_THAT(difference_line(result), HasSubstr("its data are others the second time"));
+  EXPECT_THAT(difference_line(result), HasSubstr("its data differ the second time"));
 }
 
 /// Every rank's error.
@@ -391,8 +391,8 @@ Model throws_on(int ranks) {
   });
 }
 
-// In the last case the mistake is elsewhere, and the run that looks for it fails: on two ranks, while two are idle.
-TEST(CompareLayouts, AnErrorTellsInWhichLayoutOnAllRanks) {
+// In the last case the mistake is elsewhere, and the run that searches for it fails: on two ranks, while two are idle.
+TEST(CompareLayouts, AnErrorNamesItsLayoutOnAllRanks) {
   const auto knows_world = [](const Mesh& mesh, TrainerOptions&) {
     this_coordinate = mesh.world().rank();
     this_share = mesh.world().size();
@@ -421,7 +421,7 @@ TEST(CompareLayouts, AnErrorTellsInWhichLayoutOnAllRanks) {
   }
 }
 
-// A start that ranks do not agree on is theirs to tell, too.
+// A start that ranks disagree on is reported by them, too.
 TEST(CompareLayouts, ModelsThatDependOnTheRankAreRefused) {
   const auto model = [] {
     Model model = small_mlp();
@@ -431,12 +431,12 @@ TEST(CompareLayouts, ModelsThatDependOnTheRankAreRefused) {
   };
   for (const std::string& error :
        errors_of({.name = "names", .axes = kDp, .options = in_slots(), .model = model, .prepare = knows("dp")})) {
-    EXPECT_THAT(error, HasSubstr("rank 1 is about to train otherwise than rank 0"));
+    EXPECT_THAT(error, HasSubstr("rank 1 would train differently from rank 0"));
     EXPECT_THAT(error, HasSubstr("(in the run on dp 2)"));
   }
 }
 
-// The run on one device takes longer than any wait may, a step of it does not.
+// The run on one device takes longer than any wait may; a single step does not.
 TEST(CompareLayouts, ALongRunOnOneDeviceIsNoLostRank) {
   const auto model = [] {
     return changed([alone = this_share == 1](const at::Tensor& y, const Context&) {
@@ -448,7 +448,7 @@ TEST(CompareLayouts, ALongRunOnOneDeviceIsNoLostRank) {
   options.communication.timeout = std::chrono::milliseconds(1000);
   const LayoutComparison result =
       compare({.name = "slow", .axes = kDp, .options = options, .model = model, .prepare = knows("dp")});
-  EXPECT_EQ(result.likeness, Likeness::bit_identical);
+  EXPECT_EQ(result.match, LayoutMatch::bit_identical);
 }
 
 TEST(CompareLayouts, RefusesWhatCannotBeCompared) {

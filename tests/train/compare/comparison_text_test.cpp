@@ -1,4 +1,4 @@
-// What is said of a comparison of layouts.
+// Text of a layout comparison.
 #include "weft/train/compare/comparison_text.h"
 
 #include <gtest/gtest.h>
@@ -16,30 +16,30 @@ LayoutComparison different() {
   return {.layout = "pp 2 x dp 2",
           .steps = 3,
           .parameters = 8,
-          .likeness = Likeness::different,
+          .match = LayoutMatch::different,
           .may_promise = true,
           .deviations = {weight("a", 1, 1e-7, 1e-6),
                          weight("b", 1, 1e-3, 1e-6),
                          {.what = kLoss, .step = 2, .relative = 0.25, .allowed = 1e-5},
                          weight("a", 2, 0.5, 1e-6)},
-          .tried = {{.names = {"pp"}, .likeness = Likeness::different, .not_run = {}},
-                    {.names = {"dp"}, .likeness = Likeness::within_rounding, .not_run = {}},
+          .tried = {{.names = {"pp"}, .match = LayoutMatch::different, .not_run = {}},
+                    {.names = {"dp"}, .match = LayoutMatch::within_rounding, .not_run = {}},
                     {.names = {"layout.schedule"}, .not_run = "layout: no such schedule"}},
           .causes = {"dp"}};
 }
 
-TEST(ComparisonText, TellsWhatDiffersFirstAndWhatDoesIt) {
+TEST(ComparisonText, NamesTheFirstDifferenceAndItsCause) {
   EXPECT_EQ(
       comparison_text(different()),
       "3 steps on pp 2 x dp 2 as on one device: different\n"
       "  first: weights of b after step 1, by up to 7 ulps (1.0e-03 of the largest element); rounding explains 1.0e-06\n"
       "  largest: weights of a after step 2, by up to 7 ulps (5.0e-01 of the largest element); rounding explains 1.0e-06\n"
-      "  loss: from step 2 on, there by 2.5e-01 of itself\n"
+      "  loss: from step 2 on, by 2.5e-01 of itself\n"
       "  parameters, of 8: 2 after step 1, 1 after step 2\n"
       "  without pp: different\n"
       "  without dp: within rounding\n"
-      "  without layout.schedule: not run, as layout: no such schedule\n"
-      "  dp does it: the difference goes when it is off\n");
+      "  without layout.schedule: not run: layout: no such schedule\n"
+      "  dp causes it: the difference disappears when it is off\n");
 }
 
 TEST(ComparisonText, CausesInALine) {
@@ -49,12 +49,12 @@ TEST(ComparisonText, CausesInALine) {
     std::string says;
   };
   const Case cases[] = {
-      {{"dp"}, false, true, "dp does it: the difference goes when it is off"},
+      {{"dp"}, false, true, "dp causes it: the difference disappears when it is off"},
       {{"shard", "layout.recompute"},
        false,
        true,
-       "it takes each of shard, layout.recompute: the difference goes when any is off"},
-      {{"dp", "shard"}, true, true, "dp and shard together do it: the difference goes when all of them are off"},
+       "the difference needs all of shard, layout.recompute: it disappears when any is off"},
+      {{"dp", "shard"}, true, true, "dp and shard together cause it: the difference disappears when all are off"},
       {{}, false, true, "no part of the layout could be switched off"},
       {{}, false, false, "the run on one device does not repeat: model or data are not deterministic"},
   };
@@ -72,19 +72,19 @@ TEST(ComparisonText, CausesInALine) {
 
 TEST(ComparisonText, AdvisesSlotsWhereTheyHelp) {
   LayoutComparison comparison = different();
-  comparison.likeness = Likeness::within_rounding;
+  comparison.match = LayoutMatch::within_rounding;
   EXPECT_NE(comparison_text(comparison).find("run.reproducible_slots"), std::string::npos);
   comparison.may_promise = false;
   EXPECT_EQ(comparison_text(comparison).find("run.reproducible_slots"), std::string::npos);
 }
 
-TEST(ComparisonText, SaysWhatItWasComparedWithBesideOneDevice) {
+TEST(ComparisonText, NamesAReferenceOtherThanOneDevice) {
   LayoutComparison comparison = different();
-  comparison.likeness = Likeness::within_rounding;
+  comparison.match = LayoutMatch::within_rounding;
   comparison.rest_as = "tp 2";
   EXPECT_NE(comparison_text(comparison).find("as on one device: within rounding\n"), std::string::npos);
   EXPECT_NE(comparison_text(comparison).find("\n  the rest of the layout changes no bit of tp 2\n"), std::string::npos);
-  comparison.likeness = Likeness::different;
+  comparison.match = LayoutMatch::different;
   comparison.against = "tp 2";
   EXPECT_TRUE(comparison_text(comparison).starts_with("3 steps on pp 2 x dp 2 as on tp 2: different\n"));
   EXPECT_EQ(comparison_text(comparison).find("changes no bit"), std::string::npos);

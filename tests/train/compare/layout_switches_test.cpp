@@ -54,7 +54,7 @@ TEST(LayoutSwitches, AreAxesThenChoices) {
   EXPECT_EQ(full().ranks(), 32);
 }
 
-// Whatever is off, alone or with others, the rest goes together, and is no longer among what is on.
+// Any combination can be switched off; the rest is consistent, and what is off is no longer listed as on.
 TEST(LayoutSwitches, OffTakesWithItWhatCannotBeWithoutIt) {
   const std::vector<LayoutSwitch> all = layout_switches(full());
   for (size_t i = 0; i < all.size(); ++i) {
@@ -96,7 +96,7 @@ TEST(LayoutSwitches, AMasterIsAChoiceOfThePipelineAxis) {
   }
 }
 
-TEST(LayoutSwitches, AScheduleMadeBeforehandIsForItsMicroBatches) {
+TEST(LayoutSwitches, AGivenScheduleIsForItsMicroBatches) {
   const std::vector<LayoutSwitch> all = layout_switches(full());
   EXPECT_EQ(without(full(), {all[1]}).options.layout.pipeline.given.name, "") << "shard: a rank has more micro-batches";
   EXPECT_EQ(without(full(), {all[3]}).options.layout.pipeline.given.name, "x") << "tp: no matter";

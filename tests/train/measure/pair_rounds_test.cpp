@@ -1,4 +1,4 @@
-// Every pair of ranks once, and no host in two pairs at a time.
+// Every pair of ranks once, and no host in two pairs at once.
 #include "weft/train/measure/pair_rounds.h"
 
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-// profile(): what it writes, and what a simulation makes of that. Ranks are threads.
+// profile(): its output, and a simulation from that output. Ranks are threads.
 #include "weft/train/measure/profile_blocks.h"
 
 #include <ATen/Parallel.h>
@@ -25,7 +25,7 @@ layout = { )" + layout + " }",
                       "small.toml");
 }
 
-/// By way of its file.
+/// Through its file.
 Hardware profiled(int ranks) {
   const int threads = at::get_num_threads();
   std::string text;
@@ -61,10 +61,10 @@ TEST(Profile, links_that_were_not_measured_are_not_in_it) {
   EXPECT_FALSE(alone.intra_host.is_known || alone.inter_host.is_known || alone.offload.is_known);
   EXPECT_EQ(error_of("", 1, alone), "no error");
   EXPECT_EQ(error_of("dp = 8", 8, alone),
-            "hardware 'measured by weft profile' does not tell inter_host, which axis 'dp+shard' (ranks 0 to 7) needs: add "
+            "hardware 'measured by weft profile' has no inter_host, which axis 'dp+shard' (ranks 0 to 7) needs: add "
             "[inter_host] with latency_s and bytes_per_s (inf: free)");
   EXPECT_EQ(error_of("offload_optimizer = \"disk\"", 1, alone),
-            "hardware 'measured by weft profile' does not tell offload, which moving state out needs: add [offload] with "
+            "hardware 'measured by weft profile' has no offload, which moving state out needs: add [offload] with "
             "latency_s and bytes_per_s (inf: free)");
 }
 
@@ -88,8 +88,7 @@ TEST(Profile, serves_every_layout_of_its_ranks) {
   for (const char* layout : {"dp = 2", "pp = 2", "shard = 2", "pp = 2, schedule = \"zb-h1\""}) {
     EXPECT_EQ(error_of(layout, 2, pair), "no error") << layout;
   }
-  EXPECT_NE(error_of("pp = 4", 4, pair).find("does not tell inter_host, which pipeline rank 1 to reach 2 needs"),
-            std::string::npos)
+  EXPECT_NE(error_of("pp = 4", 4, pair).find("has no inter_host, which pipeline rank 1 to reach 2 needs"), std::string::npos)
       << error_of("pp = 4", 4, pair);
 }
 
@@ -122,8 +121,8 @@ TEST(Profile, times_of_another_model_are_refused) {
   Hardware hardware = profiled(1);
   hardware.blocks.push_back({.name = "hiden.0", .forward_s = 1.0});
   EXPECT_EQ(error_of("", 1, hardware),
-            "hardware 'measured by weft profile': the model has no block 'hiden.0', which [[block]] gives times of; did you "
-            "mean 'hidden.0'?");
+            "hardware 'measured by weft profile': [[block]] gives times of block 'hiden.0', which the model does not have; did "
+            "you mean 'hidden.0'?");
 }
 
 }  // namespace

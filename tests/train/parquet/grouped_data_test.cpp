@@ -1,5 +1,5 @@
-// Trainings on data that is read a group at a time, Parquet and JSON lines: the same bits on any number of ranks and workers,
-// and where a run goes on in the middle of an epoch.
+// Training on data read in groups, Parquet and JSON lines: the same bits with any number of ranks and workers, and when resumed
+// in the middle of an epoch.
 #include <ATen/ops/zeros.h>
 #include <fmt/format.h>
 #include <gtest/gtest.h>
@@ -128,7 +128,7 @@ TEST_P(GroupedData, TrainsTheSameOnAnyNumberOfRanksAndWorkers) {
   EXPECT_NE(run(1, {"run.seed=4"}).weights_sha256, alone.weights_sha256);
 }
 
-TEST_P(GroupedData, GoesOnInTheMiddleOfAnEpoch) {
+TEST_P(GroupedData, ResumesInTheMiddleOfAnEpoch) {
   const std::string whole = run(1, {}).weights_sha256;
   FinalReport last;
   for (const auto& [ranks, steps] : {std::pair{1, 2}, {2, 5}, {4, 9}}) {
@@ -164,7 +164,7 @@ TEST_P(GroupedData, IsEvaluatedOnFurtherSets) {
   EXPECT_GE(data.others[0].data->size(), 12);
 }
 
-/// A set that tells which of its samples belong together.
+/// A set with groups of samples that belong together.
 class Near final : public Dataset {
  public:
   int64_t size() const override { return 1000; }

@@ -1,4 +1,4 @@
-// Blocks of a region: never two in one place, all of it again when all is given back, and no room is told.
+// Blocks of a region: never overlapping, all free again after the last release, and null when there is no room.
 #include "weft/train/process/large_blocks.h"
 
 #include <gtest/gtest.h>

@@ -37,8 +37,8 @@ TEST_F(ProcessMemory, TensorsGrowAndShrink) {
   c10::GetCPUAllocator()->raw_deallocate(bare);
 }
 
-// Blocks alone, as the small objects of a tensor may take a piece of a hole. Sanitizers have a malloc of their own, whose heap
-// is not counted. Large ones: large_blocks_test.cpp.
+// Blocks only, because the small objects of a tensor may take a piece of a hole. Sanitizers have their own malloc, whose heap
+// is not counted. For large blocks see large_blocks_test.cpp.
 TEST_F(ProcessMemory, WhatWasFreedIsTakenAgain) {
   constexpr int kBlocks = 512;
   constexpr int64_t kSize = 50000;

@@ -1,5 +1,5 @@
-// Trainings on images that are changed at random: the same bits with any number of ranks and workers, also where these share
-// out a micro-batch, and where a run goes on in the middle of an epoch.
+// Training on randomly augmented images: the same bits with any number of ranks and workers, also when these share a
+// micro-batch, and when resumed in the middle of an epoch.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -62,7 +62,7 @@ TEST_P(AugmentedData, TrainsTheSameOnAnyNumberOfRanksAndWorkers) {
   EXPECT_NE(run(1, {"run.seed=4"}).weights_sha256, alone.weights_sha256);
 }
 
-TEST_P(AugmentedData, GoesOnInTheMiddleOfAnEpoch) {
+TEST_P(AugmentedData, ResumesInTheMiddleOfAnEpoch) {
   const std::string whole = run(1, {}).weights_sha256;
   FinalReport last;
   for (const auto& [ranks, steps] : {std::pair{1, 1}, {2, 3}, {4, 4}}) {  // 16 and 48 samples, of epochs of 20

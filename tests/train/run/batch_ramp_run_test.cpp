@@ -1,5 +1,5 @@
-// Whole runs of recipes whose batch grows, the noise scale measured beside: the same weights on one rank and two, in one go and
-// in two, and what is refused before a run begins.
+// Whole runs of recipes with a growing batch, while measuring the noise scale: the same weights on one rank and two,
+// uninterrupted and resumed, and the errors before a run begins.
 #include <ATen/Parallel.h>
 #include <fmt/format.h>
 #include <gtest/gtest.h>
@@ -40,7 +40,7 @@ run = {{ samples = 56, evaluate_every = "24 samples", reproducible_slots = 4, no
   int threads_;
 };
 
-TEST_F(BatchRampRun, HasTheSameBitsOnAnyRanksAndWhenItGoesOn) {
+TEST_F(BatchRampRun, HasTheSameBitsOnAnyRanksAndWhenResumed) {
   const FinalReport one = run(1, recipe());
   EXPECT_EQ(one.steps, 6) << "4 + 4 + 8 + 8 + 16 + 16 samples";
   ASSERT_TRUE(one.noise_scale);
@@ -54,7 +54,7 @@ TEST_F(BatchRampRun, HasTheSameBitsOnAnyRanksAndWhenItGoesOn) {
   const FinalReport resumed = run(1, recipe({"run.resume=" + folder_.file("saves/" + checkpoint_name(3))}));
   EXPECT_EQ(resumed.resumed_from, 3);
   EXPECT_EQ(resumed.weights_sha256, one.weights_sha256);
-  EXPECT_EQ(resumed.noise_scale->trace, one.noise_scale->trace) << "what steps told joins the checkpoint";
+  EXPECT_EQ(resumed.noise_scale->trace, one.noise_scale->trace) << "what steps reported joins the checkpoint";
 }
 
 TEST_F(BatchRampRun, PhasesArePlannedBeforeItBegins) {
@@ -63,8 +63,8 @@ TEST_F(BatchRampRun, PhasesArePlannedBeforeItBegins) {
   EXPECT_EQ(plan.ramp[0]->micro_batches, 2);
   EXPECT_EQ(plan.ramp[1]->micro_batches, 4);
   EXPECT_EQ(plan.program->micro_batches, 8);
-  const std::string told = test::refusal([&] { make_plan(recipe({"batch.ramp.1.global=6"}), 1); });
-  EXPECT_NE(told.find("(batch.global of phase 1 of batch.ramp)"), std::string::npos) << told;
+  const std::string reported = test::refusal([&] { make_plan(recipe({"batch.ramp.1.global=6"}), 1); });
+  EXPECT_NE(reported.find("(batch.global of phase 1 of batch.ramp)"), std::string::npos) << reported;
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-// What looking at all of a recipe's data finds, of each kind of source; the same from any number of threads.
+// The check of all of a recipe's data, for each kind of source; the same with any number of threads.
 #include "weft/train/run/check_data.h"
 
 #include <fmt/format.h>
@@ -127,7 +127,7 @@ TEST_F(CheckData, Tokens) {
             std::string::npos);
 }
 
-/// What ends a training though no part of the data is damaged, and what looks odd and ends none.
+/// Faults that stop a training though no data is damaged, and oddities that do not.
 TEST_F(CheckData, AgreesWithTraining) {
   const std::string text = folder_.write("text.txt", "four");
   const std::string ids = folder_.write("ids.bin", std::string("\1\0\2\0\3\0\7\0\4\0\5\0\7\0\6\0\1\0\2\0\3\0\7\0", 24));
@@ -147,7 +147,7 @@ TEST_F(CheckData, AgreesWithTraining) {
       {tokens_of + ids + "\", pack = \"documents\"", "set data.document_end"},
       {tokens_of + ids + "\", pack = \"documents\", document_end = 7", ""},
       {tokens_of + folder_.file("m.bin") + "\"", ""},
-      {tokens_of + folder_.file("m.bin") + "\", pack = \"documents\"", "sequence 0 elsewhere"},
+      {tokens_of + folder_.file("m.bin") + "\", pack = \"documents\"", "sequence 0 that does not directly follow"},
   };
   for (const Row& row : rows) {
     const Recipe recipe = tokens(row.data);
@@ -167,8 +167,8 @@ TEST_F(CheckData, AgreesWithTraining) {
   EXPECT_TRUE(stops_training(check_data(images("image-folder", ", skip_bad = true")))) << "a hundred one after another";
 }
 
-/// What lies beside the images, each counted once.
-TEST_F(CheckData, CountsWhatIsPassedOver) {
+/// Other files among the images, each counted once.
+TEST_F(CheckData, CountsSkippedFiles) {
   for (const char* part : {"train", "val"}) add_image(fmt::format("{}/ant/a.jpg", part), 40, 30);
   for (int i = 0; i < 100; ++i) {
     for (const char* part : {"train", "val"}) folder_.write(fmt::format("{}/ant/{:03}.webp", part, 99 - i), "RIFF");
@@ -177,10 +177,10 @@ TEST_F(CheckData, CountsWhatIsPassedOver) {
   const std::string why = " (no .jpg, .jpeg, .jfif, .png)", first = folder_.file("train/ant/000.webp") + why;
   const std::vector<std::string> notes = passed_over_notes(open_data(recipe));
   ASSERT_EQ(notes.size(), 1U);
-  EXPECT_EQ(notes[0].find("data: passed over 200 files or folders: " + first + "; "), 0U) << notes[0];
+  EXPECT_EQ(notes[0].find("data: skipped 200 files or folders: " + first + "; "), 0U) << notes[0];
   EXPECT_TRUE(notes[0].ends_with("; and 195 more")) << notes[0];
   const DataReport report = check_data(recipe);
-  EXPECT_NE(data_report_text(report).find("passed over, as it is no data: 100\n    " + first + "\n"), std::string::npos);
+  EXPECT_NE(data_report_text(report).find("skipped, not data: 100\n    " + first + "\n"), std::string::npos);
   EXPECT_NE(data_report_text(report).find("\n    and 80 more; --json"), std::string::npos);
   const auto json = nlohmann::json::parse(data_report_json(report));
   EXPECT_EQ(json["sets"][0]["passed_over_count"], 100);

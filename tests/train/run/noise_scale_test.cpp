@@ -1,5 +1,5 @@
-// The gradient noise scale, measured while training: both norms against plain LibTorch in every layout, the same bits with
-// slots, and an estimate that comes to what is known of the noise.
+// The gradient noise scale, measured during training: both norms against plain LibTorch in every layout, the same bits with
+// slots, and an estimate that matches the known noise.
 #include "weft/report/noise_scale.h"
 
 #include <ATen/ops/randn.h>
@@ -84,7 +84,7 @@ TEST_P(NoiseSquares, EqualThoseOfPlainLibTorch) {
     EXPECT_NEAR(actual.small_squares[step], expected.small_squares[step], c.tolerance * expected.small_squares[step]) << step;
     EXPECT_NEAR(actual.norms[step], expected.norms[step], c.tolerance * expected.norms[step]) << step;
     const double whole = expected.norms[step] * expected.norms[step];
-    EXPECT_GT(std::abs(expected.small_squares[step] - whole), 0.02 * whole) << "nothing to tell apart";
+    EXPECT_GT(std::abs(expected.small_squares[step] - whole), 0.02 * whole) << "nothing to record apart";
   }
 }
 
@@ -150,7 +150,7 @@ NoiseEstimate estimate_known(int ranks, int64_t micro, int slots, int steps) {
   return *noise.estimate();
 }
 
-TEST(NoiseScale, ComesToWhatIsKnownOfTheNoise) {
+TEST(NoiseScale, MatchesTheKnownNoise) {
   const struct {
     int ranks;
     int64_t micro;

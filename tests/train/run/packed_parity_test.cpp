@@ -1,5 +1,5 @@
-// The parity table (law 1) and same bits (law 2) of samples that hold several documents: every axis, level and schedule, what
-// is computed again and what is moved out. What a document's neighbours must not change, tests/models/packed_test.cpp shows.
+// The parity table (law 1) and same bits (law 2) for samples with several documents: every axis, level and schedule,
+// recomputation and offloading. tests/models/packed_test.cpp checks that documents do not affect their neighbours.
 #include <gtest/gtest.h>
 
 #include <map>
@@ -47,7 +47,7 @@ Strategy strategy_of(const Layout& l, int slots = 0, Precision precision = Preci
   return strategy;
 }
 
-/// Whose bits are those of one rank.
+/// Layouts whose bits equal those of one rank.
 const std::vector<Layout>& whole_layers() {
   static const std::vector<Layout> all = {
       {.name = "one"},
@@ -94,7 +94,7 @@ std::vector<Layout> layouts() {
 
 class PackedParityTest : public ::testing::TestWithParam<std::tuple<Layout, std::string>> {};
 
-/// What one device ends with, by job.
+/// Final state on one device, by job.
 const Trained& reference(const std::string& name) {
   static std::map<std::string, Trained> known;
   const auto found = known.find(name);

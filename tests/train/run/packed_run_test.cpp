@@ -1,4 +1,4 @@
-// Whole runs over packed documents: what they tell, that ranks change no bit, and that documents learn nothing of each other.
+// Whole runs over packed documents: their output, the same bits on any ranks, and no leak between documents.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -13,7 +13,7 @@ namespace {
 
 class PackedRun : public ::testing::Test {
  protected:
-  /// Documents of 3 to 40 bytes: one letter, as often as its place in the alphabet tells.
+  /// Documents of 3 to 40 bytes: one letter each, repeated by its place in the alphabet.
   PackedRun() {
     std::string rows;
     for (int i = 0; i < 300; ++i) {

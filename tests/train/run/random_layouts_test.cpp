@@ -37,7 +37,7 @@ std::string text(const RandomRun& run) {
          (s.backend == BackendKind::gloo ? ", gloo" : "");
 }
 
-// Where the first block of each stage is.
+// First block of each stage.
 std::vector<int> random_cut(Random& random, int blocks, int stages) {
   std::vector<int> first = {0};
   for (int s = 1; s < stages; ++s) {
@@ -69,7 +69,7 @@ void split_inside(Random& random, RandomRun& run) {
   s.tp = random.of<int>({1, 2});
   s.cp = run.ranks * s.tp <= 4 ? random.of<int>({1, 2}) : 1;
   s.layout.sequence_parallel = random.one_in(2);
-  // Its two heads are one a rank of tp, which ranks of cp cannot share.
+  // Its two heads are one per rank of tp, which ranks of cp cannot share.
   s.layout.attention_over = s.tp == 1 ? static_cast<ContextMethod>(random.below(3)) : ContextMethod::ring;
   run.ranks *= s.tp * s.cp;
 }
@@ -107,7 +107,7 @@ RandomRun random_run(Random& random) {
   return run;
 }
 
-/// With the same samples a micro-batch, slots, clipping and types.
+/// The run on one device with the same micro-batch, slots, clipping and dtypes.
 const Trained& one_device(const RandomRun& run) {
   static std::map<std::string, Trained> trained;
   const Strategy& s = run.strategy;

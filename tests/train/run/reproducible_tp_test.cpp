@@ -1,5 +1,5 @@
-// run.reproducible_tp: layers in fixed parts train to the same bits whatever tp is, by itself and mixed with the other axes;
-// and what it does not go with.
+// run.reproducible_tp: layers in fixed parts train to the same bits for any tp, alone and with the other axes; and the
+// combinations it rejects.
 #include <fmt/core.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -47,7 +47,7 @@ Trained train(const std::string& name, const Shape& shape, const OptimizerOption
   return train_ranks(job(name), strategy_of(shape, slots), shape.ranks, optimizer, kSteps);
 }
 
-/// What is trained.
+/// The trained case.
 struct Case {
   const char* job;
   OptimizerOptions optimizer;
@@ -98,7 +98,7 @@ TEST(ReproducibleTp, TiedEmbeddings) {
   }
 }
 
-/// The parts are a matter of rounding: training is what it is without them.
+/// Parts affect only rounding: training matches training without them.
 TEST(ReproducibleTp, EqualsOneDeviceWithoutParts) {
   for (const char* name : {"split_gpt", "split_llama"}) expect_parity(job(name), strategy_of({.ranks = 2, .tp = 2}), 2, kSteps);
 }
@@ -119,14 +119,14 @@ TEST(ReproducibleTp, RefusesWhatItDoesNotGoWith) {
       {{.reproducible_tp = 4, .layout = {.sequence_parallel = true}}, "with layout.sequence_parallel", 2},
       {{.reproducible_tp = 4}, "run.reproducible_tp = 4 with layout.cp = 2", 1, 2},
       {{.reproducible_tp = 2},
-       "layer stage1.conv: run.reproducible_tp divides linear layers and embeddings alone",
+       "layer stage1.conv: run.reproducible_tp divides only linear layers and embeddings",
        1,
        1,
        [] { return cnn({.width = 8}); }},
       {{.layout = {.tp_chunks = -3}}, "layout: tp_chunks = -3; must be at least 1"},
       {{.reproducible_tp = 4, .layout = {.precision = Precision::bf16}}, "use layout.precision = \"fp32\""},
       {{.reproducible_tp = 4},
-       "does not say how its layers split",
+       "has no split rules",
        1,
        1,
        [] {
@@ -159,7 +159,7 @@ TEST(ReproducibleTp, RefusesPiecesThatFillNoVector) {
     } catch (const InputError& error) {
       EXPECT_THAT(error.what(),
                   ::testing::HasSubstr("layer h.0.attn.c_attn: run.reproducible_tp makes pieces of 3 rows of 24"));
-      EXPECT_THAT(error.what(), ::testing::HasSubstr("use micro-batches of a multiple of 4 tokens in all"));
+      EXPECT_THAT(error.what(), ::testing::HasSubstr("use micro-batches with a multiple of 4 tokens in total"));
     }
   });
 }

@@ -35,30 +35,29 @@ TEST(RunLengths, AreStepsOnceTheDataIsKnown) {
   EXPECT_EQ(larger.warmup, 8);
 }
 
-TEST(RunLengths, WhatDoesNotFitTheDataIsToldInOneLine) {
+TEST(RunLengths, LengthsThatDoNotFitTheDataGiveAOneLineError) {
   EXPECT_EQ(test::refusal([] { run_lengths(recipe_with({"run.steps=469"}), 60000); }),
-            "r.toml: optimizer.warmup = 1 epoch, which is 469 steps, does not end within the run's 469; let the warm-up be "
-            "shorter (optimizer.warmup=0: none)");
+            "r.toml: optimizer.warmup = 1 epoch, which is 469 steps, does not end within the run's 469; shorten the warm-up "
+            "(optimizer.warmup=0: none)");
   EXPECT_EQ(test::refusal([] { run_lengths(recipe_with({"run.epochs=1e15"}), 60000); }),
-            "r.toml: the run is to last 1000000000000000 epochs, which is more than 1000000000 steps of 128 samples; make it "
+            "r.toml: the run lasts 1000000000000000 epochs, which is more than 1000000000 steps of 128 samples; make it "
             "shorter");
-  EXPECT_EQ(test::refusal([] { run_lengths(recipe_with({"run.epochs=1e300"}), 60000); }).substr(0, 30),
-            "r.toml: the run is to last 1e+");
+  EXPECT_EQ(test::refusal([] { run_lengths(recipe_with({"run.epochs=1e300"}), 60000); }).substr(0, 25),
+            "r.toml: the run lasts 1e+");
 }
 
 TEST(RunLengths, CountSamplesThroughARamp) {
   Recipe recipe = recipe_with({"batch.micro=16", "optimizer.decay_every=1"});
-  recipe.batch.ramp = {{32, 100}, {64, 200}};  // 16000 samples, then 128 a step
+  recipe.batch.ramp = {{32, 100}, {64, 200}};  // 16000 samples, then 128 per step
   const RunLengths lengths = run_lengths(recipe, 60000);
   EXPECT_EQ(lengths.steps, 300 + (600000 - 16000) / 128 + 1);
   EXPECT_EQ(lengths.warmup, 300 + (60000 - 16000) / 128 + 1);
   EXPECT_EQ(run_lengths_text(recipe, 60000), "10 epochs of 60000 samples: 4863 steps; warm-up 1 epoch: 644 steps");
   recipe.run.epochs = 0.25;
   recipe.optimizer.warmup = {};
-  EXPECT_EQ(
-      test::refusal([&] { run_lengths(recipe, 60000); }),
-      "r.toml: the run is to last 0.25 epochs, which is 285 steps, and ends before the 300 steps of batch.ramp have led to "
-      "batch.global");
+  EXPECT_EQ(test::refusal([&] { run_lengths(recipe, 60000); }),
+            "r.toml: the run lasts 0.25 epochs, which is 285 steps, and ends before the 300 steps of batch.ramp have reached "
+            "batch.global");
 }
 
 }  // namespace

@@ -49,15 +49,15 @@ class Rank {
   std::vector<std::string> saved_;
 };
 
-/// Each rank has a clock of its own, which reaches a multiple of the length a step earlier or later than the others'. The time
-/// before it went on is over.
+/// Each rank has its own clock, which reaches a multiple of the length a step earlier or later than the others'. The time
+/// before the resume is over.
 TEST(RunSaver, ItIsRankZerosClockThatCounts) {
   const test::TempFolder folder;
   std::vector<std::string> saved;
   test::run_ranks(2, [&](World world) {
     Rank rank(world, folder.file("runs"), {.amount = 1.0, .unit = LengthUnit::seconds}, {});
     const auto clock = [&](int step) { return RunClock{.seconds = 10.0 + 0.6 * step + 0.3 * world.rank()}; };
-    rank.saver().went_on_from(std::nullopt, clock(0));
+    rank.saver().resumed_from(std::nullopt, clock(0));
     for (int step = 1; step <= 4; ++step) {
       rank.step(clock(step));
       rank.after_step();

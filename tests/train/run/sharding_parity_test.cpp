@@ -17,7 +17,7 @@ std::string spread_name(Spread spread) {
   return spread == Spread::dp ? "dp" : "shard";
 }
 
-/// What is combined with each level.
+/// Combined with each level.
 struct Extra {
   std::string name;
   int64_t micro_batch = 0;

@@ -1,4 +1,4 @@
-// Runs over a set with damaged images: what they pass over, what they learn, and what they tell of it, on any number of ranks.
+// Runs over a set with damaged images: the skipped data, the training result and the report, on any number of ranks.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -66,10 +66,10 @@ TEST_F(SkippedData, IsRefusedUnlessAskedFor) {
   std::string text;
   test::run_ranks(1, [&](const World& world) { text = test::refusal([&] { train(recipe({}), world); }); });
   EXPECT_NE(text.find("not a whole PNG image"), std::string::npos) << text;
-  EXPECT_NE(text.find("mend or remove it, or set data.skip_bad = true"), std::string::npos) << text;
+  EXPECT_NE(text.find("fix or remove it, or set data.skip_bad = true"), std::string::npos) << text;
   EXPECT_NE(test::refusal([&] {
               recipe({"data.name=text", "model.name=gpt", "model.heads=2", "data.skip_bad=true"});
-            }).find("data.skip_bad passes over damaged images and rows; data.name = \"text\" has none"),
+            }).find("data.skip_bad skips damaged images and rows; data.name = \"text\" has none"),
             std::string::npos);
 }
 

@@ -1,4 +1,4 @@
-// train_on_ranks: a recipe's training on threads of this process, and what rank 0 tells of it.
+// train_on_ranks: a recipe's training on threads of this process, and rank 0's report.
 #pragma once
 
 #include <utility>

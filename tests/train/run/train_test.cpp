@@ -77,8 +77,8 @@ run = {{ steps = 4, evaluate_every = 4, threads = 1, reproducible_slots = 4 }})"
   int threads_;
 };
 
-/// Of what a trainer alone would not notice: shapes and instructions are alike.
-TEST_F(Train, RanksWithDifferentRecipesAreToldWhenTheyStart) {
+/// Differences invisible to a trainer: shapes and instructions are the same.
+TEST_F(Train, RanksWithDifferentRecipesFailWhenTheyStart) {
   struct Case {
     const char* override;
     std::string says;
@@ -118,7 +118,7 @@ TEST_F(Train, FillsTheReport) {
   EXPECT_EQ(report.backend, "identity");
   EXPECT_EQ(report.threads_per_rank, 1);
   EXPECT_EQ(report.steps, 7);
-  EXPECT_LT(report.loss, std::log(3.0));  // three bright bands are soon told apart
+  EXPECT_LT(report.loss, std::log(3.0));  // three bright bands are soon distinguished
   ASSERT_TRUE(report.evaluation && report.evaluation->accuracy);
   EXPECT_EQ(report.evaluation->step, 7);
   EXPECT_GT(*report.evaluation->accuracy, 0.9);
@@ -161,7 +161,7 @@ TEST_F(Train, ReportsOfTwoRanksAreOfBoth) {
   EXPECT_LE(report.step_communication_share, 1.0);
   EXPECT_EQ(report.peak_rss_mb.size(), 2u);
   ASSERT_EQ(report.traffic_bytes.size(), 2u);
-  // Half of twice the gradients a step, as docs/data_parallel.md says; padding and losses are a few percent of so small a
+  // Half of twice the gradients a step, as docs/sharding.md says; padding and losses are a few percent of so small a
   // model.
   const double gradients = 4.0 * static_cast<double>(report.parameters) * 4.0;
   for (const int64_t bytes : report.traffic_bytes) {
@@ -213,23 +213,23 @@ path = "{}")",
   FinalReport expected;
   for (const int ranks : {1, 2, 4}) {
     FinalReport report;
-    std::vector<EvaluationReport> told;
+    std::vector<EvaluationReport> printed;
     test::run_ranks(ranks, [&](World world) {
       TrainOptions options;
-      if (world.rank() == 0) options.on_evaluation = [&](const EvaluationReport& e) { told.push_back(e); };
+      if (world.rank() == 0) options.on_evaluation = [&](const EvaluationReport& e) { printed.push_back(e); };
       FinalReport mine = train(recipe, world, options);
       if (world.rank() == 0) report = std::move(mine);
     });
-    ASSERT_EQ(told.size(), 6u);
-    EXPECT_EQ(told[3].set, "night");
-    EXPECT_EQ(told[3].step, 4);
+    ASSERT_EQ(printed.size(), 6u);
+    EXPECT_EQ(printed[3].set, "night");
+    EXPECT_EQ(printed[3].step, 4);
     ASSERT_EQ(report.other_evaluations.size(), 1u);
     const EvaluationReport &own = *report.evaluation, &other = report.other_evaluations[0];
     EXPECT_EQ(std::fmod(*own.accuracy * 25, 1.0), 0.0);
     EXPECT_GT(*own.top5, *own.accuracy);
     EXPECT_FALSE(own.perplexity);
     double least = own.loss;
-    for (size_t i = 0; i < told.size(); i += 2) least = std::min(least, told[i].loss);
+    for (size_t i = 0; i < printed.size(); i += 2) least = std::min(least, printed[i].loss);
     EXPECT_EQ(report.best.loss->value, least);
     if (ranks == 1) expected = report;
     EXPECT_EQ(own.loss, expected.evaluation->loss) << ranks;
@@ -264,7 +264,7 @@ TEST_F(Train, MixupAndLabelSmoothingGiveTheSameBitsOnAnyNumberOfRanks) {
   }
 }
 
-/// With weights that hardly move, evaluations of both are of the same network.
+/// With weights that hardly move, both evaluate the same network.
 TEST_F(Train, EvaluationsKnowNothingOfMixupOrSmoothing) {
   const std::vector<std::string> plain = {"run.steps=1", "optimizer.lr=1e-30", "optimizer.weight_decay=0"};
   std::vector<std::string> mixed = plain;
@@ -275,7 +275,7 @@ TEST_F(Train, EvaluationsKnowNothingOfMixupOrSmoothing) {
   EXPECT_NE(a.loss, b.loss);
 }
 
-TEST_F(Train, TextHasAPerplexityAndSetsOfItsOwn) {
+TEST_F(Train, TextHasAPerplexityAndItsOwnSets) {
   folder_.write("other", std::string(3800, 'x'));
   Recipe recipe = text();
   recipe.evaluations = {{"other", folder_.file("other")}};
@@ -339,7 +339,7 @@ TEST_F(Train, EndsAtTheFirstEvaluationThatReachesTheTarget) {
   EXPECT_EQ(missed.report.weights_sha256, whole.report.weights_sha256) << "a target changes nothing else";
 }
 
-TEST_F(Train, WhatReachedItsTargetIsSavedAndDoesNotGoOn) {
+TEST_F(Train, ARunThatReachesItsTargetIsSavedAndEnds) {
   const std::vector<std::string> base = {"run.evaluate_every=2", "run.steps=12"};
   const std::string target = loss_target(watch(images(base)).evaluations);
   const auto into = [&](const std::string& name, std::vector<std::string> more = {}) {
@@ -397,7 +397,7 @@ TEST_F(Train, GivesTheSameBitsTwiceAndOnAnyNumberOfRanks) {
   }
 }
 
-/// The average decides and is saved, beside it are the weights, which are those of a run that keeps none; on two ranks too.
+/// The average decides and is saved; the weights are reported too, and equal those of a run without one; on two ranks too.
 TEST_F(Train, EvaluatesAndSavesTheAverageOfTheWeights) {
   const std::string path = folder_.file("weights.safetensors");
   const auto run = [&](const std::vector<std::string>& overrides, int ranks = 1) {

@@ -10,7 +10,7 @@
 namespace weft::keep_rules_test {
 namespace {
 
-/// What stays of a run that saves every `every` steps, where evaluations have these losses by step.
+/// Checkpoints kept by a run that saves every `every` steps, given the evaluation losses by step.
 std::vector<int64_t> kept(const KeepRules& rules, int64_t every, int64_t steps, const std::map<int64_t, double>& losses = {}) {
   std::vector<KeptCheckpoint> there;
   for (int64_t step = every; step <= steps; step += every) {
@@ -47,20 +47,20 @@ TEST(KeepRules, ALossThatIsNoNumberIsNotTheBest) {
   EXPECT_EQ(checkpoints_to_remove(checkpoints, {.newest = 1, .every = {}, .best = KeepBest::loss}), (std::vector<int64_t>{1}));
 }
 
-TEST(RecipeChanges, TellOfWhatIsComputedAlone) {
+TEST(RecipeChanges, ListComputationKeysOnly) {
   for (const char* key : {"model.width", "data.name", "batch.global", "optimizer.lr", "run.seed"})
     EXPECT_FALSE(may_change(key)) << key;
   for (const char* key :
        {"layout.tp", "run.steps", "run.threads", "data.path", "batch.micro", "save.every", "run.evaluate_every"}) {
     EXPECT_TRUE(may_change(key)) << key;
   }
-  EXPECT_EQ(recipe_changes({{"optimizer.groups.1.names", "a"}}, {{"optimizer.groups.2.names", "b"}}),
-            (std::vector<std::string>{"optimizer.groups.2.names was not there, is b",
-                                      "optimizer.groups.1.names was a, is not there"}));
+  EXPECT_EQ(
+      recipe_changes({{"optimizer.groups.1.names", "a"}}, {{"optimizer.groups.2.names", "b"}}),
+      (std::vector<std::string>{"optimizer.groups.2.names was absent, is b", "optimizer.groups.1.names was a, now absent"}));
   EXPECT_EQ(recipe_changes({{"optimizer.lr", "0.1"}, {"layout.tp", "1"}, {"gone.key", "1"}, {"data.tokenizer", ""}},
                            {{"optimizer.lr", "0.2"}, {"layout.tp", "2"}, {"data.tokenizer", "bytes"}}),
             (std::vector<std::string>{"data.tokenizer was left out, is bytes", "optimizer.lr was 0.1, is 0.2"}));
-  // A version that took a key which nothing read made nothing of it.
+  // Older versions accepted and ignored a key that nothing reads.
   EXPECT_EQ(
       recipe_changes({{"data.name", "text"}, {"data.shuffle_mb", "256"}}, {{"data.name", "text"}, {"data.shuffle_mb", "64"}}),
       std::vector<std::string>{});

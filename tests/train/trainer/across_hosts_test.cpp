@@ -15,7 +15,7 @@ namespace {
 
 constexpr int64_t kTokens = 64, kSamples = 4;
 
-/// Losses of the first steps on two ranks, each a host of its own.
+/// Losses of the first steps on two ranks, each on its own host.
 std::vector<double> losses(const std::string& axis, const LayoutOptions& layout, AcrossHosts across) {
   std::vector<double> result;
   const auto on_rank = [&](World world) {

@@ -1,5 +1,5 @@
-// The average of the weights: that of one device in plain LibTorch, with the same bits in every layout; what stands in for the
-// weights while it is evaluated, and that they come back; how it is saved, and what it takes.
+// The average of the weights: equal to one device in plain LibTorch, with the same bits in every layout; swapped in for
+// evaluation and back; saved and loaded; and its cost.
 #include <ATen/ops/equal.h>
 #include <ATen/ops/full.h>
 #include <gtest/gtest.h>
@@ -85,7 +85,7 @@ INSTANTIATE_TEST_SUITE_P(Table, AverageParity,
 
 class AverageBits : public ::testing::TestWithParam<std::tuple<const char*, Precision>> {};
 
-/// Batch statistics of a pipeline's are those of its micro-batches too: all of the table.
+/// Batch statistics depend on the micro-batches of a pipeline: the whole table.
 TEST_P(AverageBits, AreThoseOfOneDevice) {
   const auto& [name, precision] = GetParam();
   const auto train = [&, name = name, precision = precision](const Cell& cell) {
@@ -207,7 +207,7 @@ struct Rank {
   EvaluationLoader evaluation;
 };
 
-/// What is evaluated is the average, and training goes on as if nothing had been.
+/// The average is evaluated, and training continues as if nothing had happened.
 TEST(Average, IsEvaluatedAndTheWeightsComeBack) {
   const TempFolder folder;
   for (const char* name : {"gpt", "cnn"}) {
@@ -236,7 +236,7 @@ TEST(Average, IsEvaluatedAndTheWeightsComeBack) {
   }
 }
 
-/// A loss that is not finite ends the trainer, as without an average; what it owns is what it was.
+/// A loss that is not finite ends the trainer, as without an average; its share of the state is unchanged.
 TEST(Average, AnEvaluationThatFailsLeavesTheWeights) {
   for (const Place& place : places()) {
     if (place.layout.offload_parameters != Offload::none || place.axes.front().name == "tp") continue;
@@ -265,7 +265,7 @@ TEST(Average, AnEvaluationThatFailsLeavesTheWeights) {
   }
 }
 
-/// What the caller throws, on every rank, is the caller's: training goes on to the bits that it would have had.
+/// The caller's exception passes through on every rank: training continues to the same bits.
 TEST(Average, WhatACallThrowsLeavesTheWeights) {
   for (const Place& place : places()) {
     if (place.axes.front().name == "tp") continue;
@@ -296,7 +296,7 @@ TEST(Average, ASkippedStepIsNoneOfIt) {
   }
 }
 
-TEST(Average, OfWhatIsFrozenIsItself) {
+TEST(Average, OfFrozenWeightsEqualsThem) {
   Strategy strategy = strategy_of({"zero3", 2, Spread::shard, ShardLevel::parameters});
   strategy.parameters = {{.names = "h.0.*", .frozen = true}};
   const Trained trained = train_ranks(job("gpt"), strategy, 2, AdamW{.lr = 0.01}, kSteps);
@@ -307,8 +307,8 @@ TEST(Average, OfWhatIsFrozenIsItself) {
   }
 }
 
-/// Stopped in one layout and gone on in another, in the middle of the warm-up: the bits of a run that was not stopped.
-TEST(Average, GoesOnFromACheckpointInAnyLayout) {
+/// Stopped in one layout and resumed in another, in the middle of the warm-up: the bits of an uninterrupted run.
+TEST(Average, ResumesFromACheckpointInAnyLayout) {
   const WeightAverage average{.decay = 0.9};
   for (const char* name : {"gpt", "cnn"}) {
     const TempFolder folder;
@@ -335,7 +335,8 @@ TEST(Average, BeginsFromTheWeightsOfACheckpointWithoutAndSaysSo) {
     with.step(0);
     const LoadReport report = with.trainer.load(folder.file("without"));
     ASSERT_EQ(report.skipped.size(), 1U);
-    EXPECT_NE(report.skipped[0].find("it has no average of the weights, which begins as they are there"), std::string::npos);
+    EXPECT_NE(report.skipped[0].find("it has no average of the weights; the average starts from its weights"),
+              std::string::npos);
     const Values weights = weights_of(without.trainer);
     EXPECT_TRUE(same(average_of(with.trainer), weights));
     without.step(2);
@@ -344,11 +345,11 @@ TEST(Average, BeginsFromTheWeightsOfACheckpointWithoutAndSaysSo) {
     for (const auto& [name, value] : average_of(with.trainer)) {
       EXPECT_TRUE(at::equal(value, weights.at(name).lerp(after.at(name), 0.9))) << name << ": its warm-up begins too";
     }
-    // One with it is not taken by a trainer that keeps none, unless it is told to leave it out.
+    // A trainer without an average refuses a checkpoint with one, unless asked to leave it out.
     with.trainer.save(folder.file("with"));
     EXPECT_NE(refusal([&] {
                 without.trainer.load(folder.file("with"));
-              }).find("the checkpoint has an average of the weights ('ema/...'), and none is kept here"),
+              }).find("the checkpoint has an average of the weights ('ema/...'), which is not kept here"),
               std::string::npos);
     EXPECT_EQ(without.trainer.load(folder.file("with"), {.strict = false}).skipped.size(), 1U);
     EXPECT_TRUE(same(weights_of(without.trainer), after));
@@ -379,7 +380,7 @@ TEST(Average, BeginsFromWeightsThatAreLoaded) {
   EXPECT_TRUE(same(average_of(one.trainer), average_of(other.trainer)));
 }
 
-/// Every element and number of it is read back, or the checkpoint is refused.
+/// Every element and number is read back, or the checkpoint is refused.
 TEST(Average, IsWholeInACheckpointOrRefused) {
   const TempFolder folder;
   Rank one(World(), {"", {{"dp", 1}}, {}}, "cnn", options({}));
@@ -394,7 +395,7 @@ TEST(Average, IsWholeInACheckpointOrRefused) {
 }
 
 /// One more state a parameter; while it stands in, a piece of 64 Ki elements and no more.
-TEST(Average, TakesTheMemoryThatIsTold) {
+TEST(Average, TakesTheDocumentedMemory) {
   for (const ShardLevel level : {ShardLevel::none, ShardLevel::gradients, ShardLevel::parameters}) {
     const Place place{"", {{"shard", 2}}, {.shard_level = level}};
     test::run_ranks(2, [&](World world) {
@@ -434,7 +435,7 @@ TEST(Average, RefusesWhatItCannotDo) {
   };
   for (const auto& [what, call] : calls) {
     EXPECT_EQ(refusal([&, &c = call] { with.trainer.with_average(c); }),
-              std::string("trainer: ") + what + " while the average stands in for the weights; leave with_average() before it");
+              std::string("trainer: ") + what + " while the average stands in for the weights; leave with_average() first");
   }
   with.step(0);
   for (const double decay : {1.0, -0.5, std::nan("")}) {

@@ -70,7 +70,7 @@ TEST(BatchRamp, HasTheSameBitsOnAnyNumberOfRanks) {
   }
 }
 
-TEST(BatchRamp, GoesOnWithinAPhaseAndBetweenTwo) {
+TEST(BatchRamp, ResumesWithinAPhaseAndBetweenTwo) {
   const Job& gpt = job("deep_gpt");
   const Strategy alone = ramped({.slots = 4}),
                  sharded = ramped({.slots = 4, .spread = Spread::shard, .layout = at_level(ShardLevel::parameters)});
@@ -83,7 +83,7 @@ TEST(BatchRamp, GoesOnWithinAPhaseAndBetweenTwo) {
   }
 }
 
-TEST(BatchRamp, CheckpointsTellTheSamplesThatWereSeen) {
+TEST(BatchRamp, CheckpointsStoreTheSamplesSeen) {
   const test::TempFolder folder;
   const Job& gpt = job("deep_gpt");
   const auto trainer_of = [&](BatchRamp ramp) {
@@ -99,7 +99,7 @@ TEST(BatchRamp, CheckpointsTellTheSamplesThatWereSeen) {
   EXPECT_EQ(ramped->samples_done(), 4 * 4 + 8);
   EXPECT_EQ(ramped->global_batch(), 8);
   ramped->save(folder.file("checkpoint"));
-  const auto other = trainer_of({});  // of other sizes: it goes on after the samples that were seen
+  const auto other = trainer_of({});  // of other sizes: it resumes after the samples seen
   other->load(folder.file("checkpoint"));
   EXPECT_EQ(other->steps_done(), 5);
   EXPECT_EQ(other->samples_done(), 24);
@@ -117,10 +117,10 @@ TEST(BatchRamp, WhatDoesNotDivideIsRefusedWithItsPhase) {
   };
   EXPECT_EQ(refused(kRamp), "");
   EXPECT_EQ(refused({{4, 1}, {6, 1}}),
-            "trainer: a global batch of 6 is not divided by 1 data-parallel ranks with micro-batches of 4; use a multiple of 4 "
+            "trainer: global batch 6 is not divisible by 1 data-parallel ranks with micro-batches of 4; use a multiple of 4 "
             "(phase 2 of the batch ramp)");
   EXPECT_NE(refused(kRamp, 2).find("(phase 1 of the batch ramp)"), std::string::npos);
-  EXPECT_NE(refused({{32, 1}}).find("phase 1 of the batch ramp has 1 step of 32 samples, and 16 come next"), std::string::npos);
+  EXPECT_NE(refused({{32, 1}}).find("phase 1 of the batch ramp has 1 step of 32 samples, followed by 16"), std::string::npos);
   EXPECT_NE(refused({{4, 0}}), "");
 }
 

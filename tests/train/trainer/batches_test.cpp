@@ -62,7 +62,7 @@ void with_trainers(const Shape& shape, const std::function<void(const Mesh&, Tra
   });
 }
 
-/// By hand, micro-batch by micro-batch; each calls its first sample 0, or a number that no layout has.
+/// By hand, micro-batch by micro-batch; each numbers its first sample 0, or with a number that no layout has.
 std::vector<double> losses(const Shape& shape, int64_t first_sample) {
   std::vector<double> result;
   with_trainers(shape, [&](const Mesh& mesh, Trainer& trainer) {
@@ -152,7 +152,7 @@ TEST(Batches, OfADatasetAreCheckedInTrainingAndEvaluation) {
     Trainer trains = trainer_of_eight(), evaluates = trainer_of_eight();
     EvaluationLoader evaluation(data, 8, 0, 1);
     Loader training(data, Sampler(8, {}), trains.loader_options());
-    const std::string expected = std::string("dataset: ") + c.says + " where 8 were asked for";
+    const std::string expected = std::string("dataset: ") + c.says + " where 8 were requested";
     EXPECT_EQ(test::refusal([&] { evaluates.evaluate(evaluation); }), expected) << c.what;
     EXPECT_EQ(test::refusal([&] { trains.step(training); }), expected) << c.what;
   }

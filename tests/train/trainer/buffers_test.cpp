@@ -149,7 +149,7 @@ TrainerOptions options(const LayoutOptions& layout) {
   return {.global_batch = kBatch, .micro_batch = kMicro, .reproducible_slots = kSlots, .layout = layout};
 }
 
-/// A trainer of a rank that makes its modules from a seed of its own.
+/// A trainer of a rank that seeds its modules differently.
 class OnRank {
  public:
   OnRank(World world, const Case& c, uint64_t seed)
@@ -173,7 +173,7 @@ class OnRank {
 
 constexpr uint64_t kSeed = 3;
 
-/// What one device has after so many steps, with an evaluation after the first.
+/// State of one device after this many steps, with an evaluation after the first.
 struct Expected {
   Values values;
   double loss = 0.0;
@@ -253,7 +253,7 @@ INSTANTIATE_TEST_SUITE_P(Layouts, BuffersTest, ::testing::ValuesIn(cases()),
 
 TEST(Buffers, KeepTheirTypesInEveryPrecision) {
   for (const Precision precision : {Precision::fp32, Precision::bf16, Precision::fp16}) {
-    Mixer mixer(5, /*norms=*/false);  // the statistics of a torch BatchNorm are refused beside narrower weights
+    Mixer mixer(5, /*norms=*/false);  // statistics of a torch BatchNorm are refused with narrower weights
     const at::Tensor table = mixer->table.clone();
     Trainer trainer(Mesh(World(), {{"dp", 1}}),
                     sequential_model("net", torch::nn::Sequential(mixer, torch::nn::Linear(kWidth, 3))), Sgd{.lr = 0.1},
@@ -304,14 +304,14 @@ TEST(Buffers, ThatDoNotFitACheckpointAreNamed) {
       {at::arange(4, at::kLong), "a", ""},
   };
   for (const auto& row : rows) {
-    const std::string strict = load(row.buffer, row.from), told = load(row.buffer, row.from, {.strict = false});
+    const std::string strict = load(row.buffer, row.from), reported = load(row.buffer, row.from, {.strict = false});
     EXPECT_NE(strict.find(row.error), std::string::npos) << strict;
     EXPECT_EQ(strict.empty(), std::string(row.error).empty()) << strict;
-    EXPECT_EQ(told, row.error);
+    EXPECT_EQ(reported, row.error);
   }
 }
 
-/// As weft saved it before buffers of other types than float32 were in checkpoints.
+/// Saves like weft before checkpoints held buffers of other types than float32.
 void save_as_before(const std::string& from, const TempFolder& folder, const std::string& name) {
   SavedCheckpoint saved(from);
   const std::unique_ptr<Storage> storage = open_storage(folder.path().string());
@@ -325,15 +325,15 @@ void save_as_before(const std::string& from, const TempFolder& folder, const std
   complete_checkpoint(*storage, name, index);
 }
 
-TEST(Buffers, ThatAnOlderCheckpointLacksAreTold) {
+TEST(Buffers, MissingFromAnOlderCheckpointAreReported) {
   const TempFolder folder;
   alone(network(kSeed)).save(folder.file("new"));
   save_as_before(folder.file("new"), folder, "old");
   Trainer trainer = alone(network(kSeed));
   const std::vector<std::string> skipped = trainer.load(folder.file("old")).skipped;
   ASSERT_EQ(skipped.size(), 1u);
-  EXPECT_NE(skipped[0].find("old: it was saved when checkpoints had no buffers but those of float32; as the model has them "
-                            "here: '0.perm' and "),
+  EXPECT_NE(skipped[0].find("old: it was saved when checkpoints had only float32 buffers; kept as in this model: "
+                            "'0.perm' and "),
             std::string::npos)
       << skipped[0];
   trainer.step(batch_of(0));
@@ -345,9 +345,8 @@ TEST(Buffers, OfNoCheckpointsTypeAreRefused) {
     at::Tensor buffer;
     const char* error;
   } rows[] = {
-      {at::ones({2}, at::kComplexDouble),
-       "trainer: buffer 'odd' is ComplexDouble, which checkpoints have no type for; keep it in"},
-      {part.to_sparse(), "model: buffer 'odd' is a sparse tensor, which ranks cannot share and checkpoints have no form for"},
+      {at::ones({2}, at::kComplexDouble), "trainer: buffer 'odd' is ComplexDouble, which checkpoints cannot store; use"},
+      {part.to_sparse(), "model: buffer 'odd' is a sparse tensor, which ranks cannot share and checkpoints cannot store"},
       {part.to(at::kMeta), "model: buffer 'odd' is on the meta device, where it has no values; make it on the CPU"},
   };
   for (const auto& row : rows) {
@@ -366,10 +365,9 @@ TEST(Buffers, DoNotShareMemoryWithAParameter) {
 TEST(Buffers, OfTheSequenceItselfAreRefused) {
   torch::nn::Sequential net(torch::nn::Linear(kWidth, 3));
   net->register_buffer("scale", at::ones({1}));
-  EXPECT_EQ(
-      refusal([&] { sequential_model("net", net); }),
-      "model 'net': buffer 'scale' is registered at the sequence itself, of which only the modules run; register it at the "
-      "module that reads it");
+  EXPECT_EQ(refusal([&] { sequential_model("net", net); }),
+            "model 'net': buffer 'scale' is registered at the sequence itself, but only its modules run; register it at the "
+            "module that reads it");
   torch::nn::Sequential other(torch::nn::Linear(kWidth, 3));
   other->register_parameter("gain", at::ones({1}));
   EXPECT_NE(refusal([&] { sequential_model("net", other); }).find("parameter 'gain' is registered at"), std::string::npos);
@@ -437,7 +435,7 @@ TEST(Buffers, OfTwoNetworksHaveNoMean) {
   EXPECT_TRUE(at::equal(mean.at("0.fine"), one_run[0].read("model/0.fine")));
   EXPECT_EQ(mean.at("0.norm.num_batches_tracked").item<int64_t>(), 2);
   const std::string error = refusal([&] { average_weights(two_networks); });
-  EXPECT_NE(error.find("in buffer '0.fine', which no training changes: they are of two networks"), std::string::npos) << error;
+  EXPECT_NE(error.find("in buffer '0.fine', which training never changes: they are two networks"), std::string::npos) << error;
 }
 
 TEST(Buffers, AreComparedBetweenLayouts) {
@@ -446,7 +444,7 @@ TEST(Buffers, AreComparedBetweenLayouts) {
                                                                 .trained = {.model = [] { return network(kSeed); },
                                                                             .optimizer = Sgd{.lr = 0.125},
                                                                             .batches = whole_batches(batch_of)}});
-    EXPECT_EQ(comparison.likeness, Likeness::bit_identical) << (comparison.first() ? comparison.first()->what : "");
+    EXPECT_EQ(comparison.match, LayoutMatch::bit_identical) << (comparison.first() ? comparison.first()->what : "");
     // Two Mixers of 2 parameters, BatchNorm's 2, 2 statistics and a count, and 8 buffers; a Linear.
     if (world.rank() == 0) {
       EXPECT_EQ(comparison.parameters, 2 * 15 + 2);

@@ -1,5 +1,5 @@
-// What results could depend on beside what a trainer is given: state of the calling thread, settings of the process, and what
-// was done to the model after the start. Each is without effect, put back or refused.
+// State that results could depend on besides a trainer's inputs: the calling thread, process settings, and changes to the model
+// after the start. Each has no effect, is restored, or is refused.
 #include <ATen/CPUGeneratorImpl.h>
 #include <ATen/Context.h>
 #include <ATen/Parallel.h>
@@ -44,10 +44,10 @@ constexpr int64_t kBatch = 8;
 
 struct State {
   const char* name;
-  Guard (*enter)();           ///< its end puts back what was there
+  Guard (*enter)();           ///< restores the former state at its end
   bool (*is_there)();         ///< in the calling thread
   const char* refused = "";   ///< by steps and evaluations
-  const char* changed = "";   ///< what they say where the start was without
+  const char* changed = "";   ///< the error if the start was without it
   bool alters_start = false;  ///< a run that starts in it may have other bits
 };
 
@@ -159,28 +159,28 @@ std::string run(torch::nn::Sequential net, const std::function<void()>& enter, c
                   {.global_batch = kBatch, .micro_batch = 4, .average = {.decay = 0.5}, .clip = 0.5});
   Loader loader(std::make_shared<Samples>(), Sampler(24, {.seed = 1}), trainer.loader_options());
   EvaluationLoader evaluation(std::make_shared<Samples>(), 5, 0, 1);
-  std::string told;
-  const auto tell = [&](double number) {
-    told += fmt::format("{:a} ", number);
+  std::string reported;
+  const auto record = [&](double number) {
+    reported += fmt::format("{:a} ", number);
     check();
   };
   trainer.save(path);
   enter();
-  tell(trainer.step(loader).loss);
-  tell(trainer.step(batch_of(1)).loss);
+  record(trainer.step(loader).loss);
+  record(trainer.step(batch_of(1)).loss);
   int64_t part = 0;
-  tell(trainer
-           .step([&] {
-             check();
-             const Batch batch = batch_of(2);
-             const int64_t begin = 4 * part++;
-             return Batch{{batch.inputs[0].narrow(0, begin, 4)}, batch.target.narrow(0, begin, 4), 0};
-           })
-           .norm);
-  tell(trainer.evaluate(evaluation).loss);
-  tell(trainer.predict(batch_of(1))[0].const_data_ptr<float>()[0]);
+  record(trainer
+             .step([&] {
+               check();
+               const Batch batch = batch_of(2);
+               const int64_t begin = 4 * part++;
+               return Batch{{batch.inputs[0].narrow(0, begin, 4)}, batch.target.narrow(0, begin, 4), 0};
+             })
+             .norm);
+  record(trainer.evaluate(evaluation).loss);
+  record(trainer.predict(batch_of(1))[0].const_data_ptr<float>()[0]);
   trainer.for_each_prediction(evaluation,
-                              [&](int64_t, const Tensors& outputs) { tell(outputs[0].const_data_ptr<float>()[0]); });
+                              [&](int64_t, const Tensors& outputs) { record(outputs[0].const_data_ptr<float>()[0]); });
   const auto digest = [&] {
     std::vector<NamedTensor> weights;
     trainer.for_each_weight([&](const std::string& name, const at::Tensor& value) {
@@ -190,14 +190,14 @@ std::string run(torch::nn::Sequential net, const std::function<void()>& enter, c
     return weights_sha256(weights);
   };
   trainer.with_average([&] {
-    tell(trainer.evaluate(evaluation).loss);
-    told += digest() + " ";
+    record(trainer.evaluate(evaluation).loss);
+    reported += digest() + " ";
   });
   trainer.save(path, {.replace = true});
   trainer.step(batch_of(3));
   trainer.load(path);
-  tell(trainer.step(batch_of(3)).loss);
-  return told + digest();
+  record(trainer.step(batch_of(3)).loss);
+  return reported + digest();
 }
 
 class CallerState : public ::testing::TestWithParam<State> {};
@@ -211,14 +211,14 @@ TEST_P(CallerState, IsWithoutEffectAndIsThereAfterwards) {
     Guard inside;
     const auto check = [&] { EXPECT_TRUE(state.is_there()); };
     const std::string refused = from_start || *state.refused ? state.refused : state.changed;
-    std::string told;
+    std::string reported;
     const torch::nn::Sequential net = network();
     const std::string error = refusal([&] {
       if (from_start) inside = state.enter();
       const auto enter = [&] {
         if (!from_start) inside = state.enter();
       };
-      told = run(net, enter, check);
+      reported = run(net, enter, check);
     });
     EXPECT_TRUE(state.is_there());
     inside.reset();
@@ -226,7 +226,7 @@ TEST_P(CallerState, IsWithoutEffectAndIsThereAfterwards) {
     EXPECT_NE(error.find(refused), std::string::npos) << error;
     EXPECT_EQ(error.empty(), refused.empty()) << error;
     if (!refused.empty() || (from_start && state.alters_start)) continue;
-    EXPECT_EQ(told, expected);
+    EXPECT_EQ(reported, expected);
   }
 }
 
@@ -235,17 +235,17 @@ INSTANTIATE_TEST_SUITE_P(Table, CallerState, ::testing::ValuesIn(kStates), [](co
 TEST(CallerState, OfAnotherThreadIsWithoutEffectToo) {
   const std::string expected = run(
       network(), [] {}, [] {});
-  std::string told;
+  std::string reported;
   std::thread([&] {
     at::set_num_threads(1);
-    told = run(
+    reported = run(
         network(), [] { at::set_num_threads(2); }, [] {});
   }).join();
-  EXPECT_EQ(told, expected);
+  EXPECT_EQ(reported, expected);
 }
 
-/// Their tensors have no graph, whoever computes with them; those of weft's own models are made at the start.
-/// The function that hands out micro-batches may look at what is trained.
+/// Their tensors have no graph, whoever computes with them; those of weft's own models are made at the start. The function that
+/// hands out micro-batches may read trained weights.
 TEST(CallerState, IsThereInCallsFromWithinAStep) {
   Trainer trainer(Mesh(World(), {{"dp", 1}}), sequential_model("net", network()), Sgd{.lr = 0.1},
                   {.global_batch = 4, .micro_batch = 2});
@@ -296,7 +296,7 @@ TEST(ChangedModel, RequiresGradAfterTheStartIsRefusedByName) {
   }
 }
 
-TEST(ChangedModel, MemoryOfItsOwnAfterTheStartIsRefusedByName) {
+TEST(ChangedModel, NewMemoryAfterTheStartIsRefusedByName) {
   torch::nn::Sequential net = network();
   Trainer trainer(Mesh(World(), {{"dp", 1}}), sequential_model("net", net), Sgd{.lr = 0.1},
                   {.global_batch = kBatch, .micro_batch = kBatch});

@@ -1,5 +1,5 @@
-// What a Trainer saves and loads beside the bits that resume_test compares: state of the caller's own, what is refused, what a
-// save takes, and that nothing is left out.
+// A Trainer's saves and loads beyond the bits that resume_test compares: the caller's own state, errors, the cost of a save,
+// and completeness.
 #include <ATen/ops/arange.h>
 #include <ATen/ops/equal.h>
 #include <ATen/ops/zeros.h>
@@ -65,7 +65,7 @@ TEST(Checkpoint, HasStateOfTheCallersOwn) {
   one.register_state("counts", {.save = [] { return R"({"seen":3})"; }});
   one.step(batch(0));
   one.save(folder.file("a"));
-  EXPECT_NE(refusal([&] { one.register_state("ema", {}); }).find("registered already"), std::string::npos);
+  EXPECT_NE(refusal([&] { one.register_state("ema", {}); }).find("already registered"), std::string::npos);
 
   const at::Tensor there = at::zeros({7});
   std::string notes, counts;
@@ -90,10 +90,9 @@ TEST(Checkpoint, SkipsNothingInSilence) {
   Trainer without = alone();
   EXPECT_NE(load(without).find("'registered/ema/w' of the checkpoint is not in the model"), std::string::npos) << load(without);
   Trainer sgd = alone({}, Sgd{.momentum = 0.9});
-  EXPECT_NE(
-      load(sgd).find("a: the optimizer differs: the checkpoint's keeps 'exp_avg', 'exp_avg_sq' of each weight, this one's "
-                     "'momentum_buffer'; load it with the optimizer that it was saved with"),
-      std::string::npos)
+  EXPECT_NE(load(sgd).find("a: the optimizer differs: the checkpoint's keeps 'exp_avg', 'exp_avg_sq' per weight, this one's "
+                           "'momentum_buffer'; load it with the optimizer it was saved with"),
+            std::string::npos)
       << load(sgd);
   Trainer wide(Mesh(World(), {{"shard", 1}}), small(32), AdamW{}, options());
   EXPECT_NE(load(wide).find("model.width is 16 there, 32 here, and "), std::string::npos) << load(wide);
@@ -105,7 +104,7 @@ TEST(Checkpoint, SkipsNothingInSilence) {
   without.step(batch(0));
 }
 
-/// Every entry of the index that a step's state has: without it, or with another value, what is loaded is refused or differs.
+/// Every index entry of a step's state: without it, or with another value, the load is refused or differs.
 TEST(Checkpoint, MissesNothingThatTheNextStepReads) {
   const TempFolder folder;
   Trainer one = alone({.precision = Precision::fp16});
@@ -192,7 +191,7 @@ TEST(Checkpoint, ThatIsThereAlreadyIsRefusedAndUntouched) {
   } catch (const std::exception& error) {
     said = error.what();
   }
-  EXPECT_NE(said.find("it is a checkpoint already"), std::string::npos) << said;
+  EXPECT_NE(said.find("it already is a checkpoint"), std::string::npos) << said;
   SavedCheckpoint(folder.file("a")).check();
 }
 
@@ -203,7 +202,7 @@ TEST(Checkpoint, ALoaderOfOtherSamplesIsRefused) {
   trainer.step(loader);
   trainer.step(loader);
   Loader late(samples, Sampler(samples->size(), {}), {.global_batch = kGlobalBatch, .micro_batch = 1});
-  EXPECT_NE(refusal([&] { trainer.step(late); }).find("the loader comes to the samples of step 1, but step 3 is due"),
+  EXPECT_NE(refusal([&] { trainer.step(late); }).find("the loader is at the samples of step 1, but step 3 is next"),
             std::string::npos);
   trainer.step(loader);
 }
@@ -250,7 +249,7 @@ TEST(Checkpoint, IsTheSameFromEveryLayout) {
     SavedCheckpoint other(folder.file(name));
     EXPECT_TRUE(compare_checkpoints(one, other).differences.empty()) << name;
   }
-  // Ranks that own the same write a share of it each.
+  // Ranks that own the same state write a share each.
   const CheckpointIndex dp4 = SavedCheckpoint(folder.file("dp4")).index();
   for (const auto& [file, bytes] : dp4.files) EXPECT_LT(bytes, dp4.bytes() / 3) << file;
 }
@@ -278,7 +277,7 @@ TEST(Checkpoint, GivesWeightsToOtherModels) {
   });
 }
 
-TEST(Checkpoint, TakesTheMemoryThatIsTold) {
+TEST(Checkpoint, TakesTheDocumentedMemory) {
   const TempFolder folder;
   for (const Offload offload : {Offload::none, Offload::host}) {
     MemoryLedger ledger;

@@ -99,7 +99,7 @@ TEST_P(DeviceTest, HoldsAllThatATrainerAllocates) {
       trainer.start();
     } catch (const InputError& error) {
       started = false;
-      EXPECT_NE(std::string(error.what()).find("Gloo moves CPU tensors, this one is on meta"), std::string::npos)
+      EXPECT_NE(std::string(error.what()).find("Gloo needs a CPU tensor, but this one is on meta"), std::string::npos)
           << error.what();
     }
     EXPECT_TRUE(started || world.size() > 1);
@@ -117,8 +117,7 @@ TEST(Device, SharedMemoryIsNotTakenForOthersThanTheCpu) {
       Mesh(world, {{"dp", 2}}).group(Mesh(world, {{"dp", 2}}).axis("dp"), {.device = at::kMeta});
       ADD_FAILURE() << "nothing was thrown";
     } catch (const InputError& error) {
-      EXPECT_STREQ(error.what(),
-                   "group \"dp\": shm moves tensors of the CPU, this rank's are on meta; use backend nccl for GPUs");
+      EXPECT_STREQ(error.what(), "group \"dp\": shm needs CPU tensors, but this rank's are on meta; use backend nccl for GPUs");
     }
   });
 }

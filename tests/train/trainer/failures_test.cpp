@@ -1,4 +1,4 @@
-// What a failed call leaves behind: a trainer that refuses to go on, and running statistics as they were.
+// State after a failed call: a trainer that refuses to continue, and unchanged running statistics.
 #include <ATen/core/Reduction.h>
 #include <ATen/ops/cross_entropy_loss.h>
 #include <ATen/ops/equal.h>
@@ -28,7 +28,7 @@ constexpr int64_t kBatch = 8;
 /// This thread's tensors that may still be made; negative: any number.
 thread_local int64_t allocations_left = -1;
 
-/// Runs out of memory when told to. Lasts as long as the process, as tensors do that were made through it.
+/// Runs out of memory on request. Lives as long as the process, as do tensors made through it.
 class FailingAllocator : public at::Allocator {
  public:
   explicit FailingAllocator(at::Allocator* inner) : inner_(inner) {}
@@ -68,7 +68,7 @@ Batch batch_of(int64_t step) {
   return {{x}, at::randint(3, {kBatch}, generator, at::kLong), step * kBatch};
 }
 
-/// What `call` throws, or nothing.
+/// The exception text of `call`, or empty.
 std::string error_of(const std::function<void()>& call) {
   try {
     call();
@@ -160,7 +160,7 @@ TEST(Failures, ALoaderThatThrewIsOneMicroBatchAhead) {
   expect_all_refused(trainer, "step 2");
 }
 
-/// BatchNorm and a linear layer, whose forward throws where it is told to.
+/// BatchNorm and a linear layer whose forward throws on request.
 struct Fragile {
   torch::nn::BatchNorm1d norm{6};
   torch::nn::Linear head{6, 3};
@@ -232,14 +232,14 @@ TEST(Failures, WhatLibTorchThrowsIsALineThatNamesTheBlock) {
   Batch wrong = batch_of(0);
   wrong.target.fill_(77);
   const std::string loss = error_of([&] { another.step(wrong); });
-  EXPECT_EQ(loss, "step 1, micro-batch 0: loss: target 77 of place 0 is none of the 3 classes that the logits have");
+  EXPECT_EQ(loss, "step 1, micro-batch 0: loss: target 77 at position 0 is not one of the 3 classes of the logits");
 }
 
 LossValue squares(const Tensors& outputs, const at::Tensor& target) {
   return {(outputs.front() - target).square().sum(), target.numel()};
 }
 
-/// torch's own, which says what it wants and not of which tensor.
+/// torch's own, whose error does not name the tensor.
 LossValue plain_cross_entropy(const Tensors& outputs, const at::Tensor& target) {
   return {at::cross_entropy_loss(outputs.front(), target, {}, at::Reduction::Sum), target.numel()};
 }

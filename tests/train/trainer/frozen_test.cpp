@@ -52,8 +52,8 @@ torch::nn::Sequential network() {
   return result;
 }
 
-/// Elements with a gradient by block, in whole runs of 64: the bias of 12; 144 and 12; 36 and 3. And those without; a buffer
-/// has memory of its own.
+/// Elements with a gradient by block, in whole runs of 64: the bias of 12; 144 and 12; 36 and 3. Then those without; a buffer
+/// has its own memory.
 const std::vector<int64_t> kTrained = {0, 0, 64, 256, 0, 128};
 const std::vector<int64_t> kFrozen = {128, 128, 128, 0, 192, 0};
 
@@ -163,7 +163,7 @@ TEST_P(FrozenTest, HasTheBitsOfOneDevice) {
   });
 }
 
-/// What each category holds is what the program says, and that has no place for gradients of what is frozen.
+/// Each category's memory matches the program, which has no room for gradients of frozen parameters.
 TEST_P(FrozenTest, TakesNoGradientStateOrReduction) {
   LayoutOptions layout = GetParam().layout;
   layout.precision = Precision::bf16;
@@ -195,8 +195,8 @@ int64_t sent(const Trainer& trainer) {
   return bytes;
 }
 
-/// What stages hand one another in a step, which the trainer's program does not tell; before the first of a block's outputs
-/// their shapes, in 64 numbers of 8 bytes.
+/// Bytes that stages exchange in a step, which the trainer's program does not contain; the first of a block's outputs is
+/// preceded by their shapes, in 64 numbers of 8 bytes.
 int64_t sent_to_stages(const InstructionList& list) {
   const int64_t width[] = {10, 10, 12, 12, 12, 3};  // of each block's output
   int64_t bytes = 0;
@@ -225,7 +225,7 @@ TEST_P(FrozenTest, SendsWhatTheProgramSays) {
       trainer.step(slice(batch_of(step), data.index * share, share));
       // Before the first step, what losses are scaled by.
       const int64_t agreement = step == 0 && has_loss && data.index == 0 && data.size() > 1 ? 8 : 0;
-      // In it, whether the stages have the same samples: three numbers a rank.
+      // Includes the check that stages have the same samples: three numbers per rank.
       const int64_t samples = step == 0 ? (mesh.size("pp") - 1) * 3 * int64_t{sizeof(int64_t)} : 0;
       EXPECT_EQ(sent(trainer) - before, declared + agreement + samples) << "step " << step << ", rank " << world.rank();
     }
@@ -243,7 +243,7 @@ TEST(Frozen, IsWhatTakesNoGradientWhenTheTrainerIsMade) {
   EXPECT_EQ(trainer.program().block_numel[3], 64);
   net->ptr(6)->parameters()[1].requires_grad_(false);
   const std::string error = test::refusal([&] { trainer.start(); });
-  EXPECT_NE(error.find("block '6' has other parameters, or other frozen parameters, than when the trainer was made"),
+  EXPECT_NE(error.find("parameters or frozen parameters of block '6' have changed since the trainer was made"),
             std::string::npos)
       << error;
 }
@@ -279,10 +279,9 @@ TEST(Frozen, IsTheSameOnAllRanks) {
       const std::lock_guard lock(mutex);
       ++refused;
       const std::string text = error.what();
-      EXPECT_NE(
-          text.find("rank 1 is about to train otherwise than rank 0; rank 0 has parameters (their names, shapes, and which "
-                    "are frozen): fingerprint"),
-          std::string::npos)
+      EXPECT_NE(text.find("rank 1 would train differently from rank 0; rank 0 has parameters (their names, shapes, and which "
+                          "are frozen): fingerprint"),
+                std::string::npos)
           << text;
       EXPECT_EQ(text.find('\n'), std::string::npos) << text;
     }
@@ -296,7 +295,7 @@ TEST(Frozen, IsNotExchangedForAnotherOfTheSameSizeBeforeTheStart) {
   Trainer trainer(Mesh(World(), {{"dp", 1}}), two.one_block(), Sgd{}, {.global_batch = kBatch, .micro_batch = kMicro});
   two.freeze(1);
   const std::string error = test::refusal([&] { trainer.start(); });
-  EXPECT_NE(error.find("block 'both' has other parameters, or other frozen parameters, than when"), std::string::npos) << error;
+  EXPECT_NE(error.find("parameters or frozen parameters of block 'both' have changed since"), std::string::npos) << error;
 }
 
 /// Backward goes no further than it must: what comes before the first trained block takes no gradient.
@@ -320,8 +319,8 @@ TEST(Frozen, BlocksBeforeTheFirstTrainedOneRunNoBackward) {
   EXPECT_EQ(wanted, expected) << "of each block's input and output";
 }
 
-// Where nothing before a block is trained its input takes no gradient, and autograd lets it be changed: computed again, the
-// block would see the changed one.
+// If nothing before a block is trained its input takes no gradient, and autograd allows changing it: recomputed, the block
+// would see the changed one.
 TEST(Frozen, ABlockThatChangesItsInputIsAnError) {
   for (const bool after_frozen : {true, false}) {
     torch::nn::Linear frozen(6, 6), trained(6, 3);

@@ -1,5 +1,4 @@
-// Values that modules are made with: those of the world's rank 0 count, whatever the mesh, so that training is as on one
-// device.
+// Initial values of modules: those of the world's rank 0 are used in any mesh, so that training matches one device.
 #include <ATen/CPUGeneratorImpl.h>
 #include <ATen/ops/equal.h>
 #include <ATen/ops/randint.h>
@@ -74,7 +73,7 @@ struct Result {
   Weights before, after;
 };
 
-/// Every rank makes its modules from a seed of its own; what each has before and after three steps.
+/// Every rank seeds its modules differently; each rank's weights before and after three steps.
 std::vector<Result> train(const Case& c) {
   std::vector<Result> results(static_cast<size_t>(c.pp * c.dp * c.shard));
   test::run_ranks(c.pp * c.dp * c.shard, [&](World world) {
@@ -114,7 +113,7 @@ INSTANTIATE_TEST_SUITE_P(Meshes, GivenWeights,
                                            Case{"two_stages_a_rank", 2, 2, 1, {.pipeline = {.schedule = "zb-v"}}}),
                          [](const auto& info) { return std::string(info.param.name); });
 
-/// The two ranks that hold tied weights each have a copy; for_each_weight() shows one of them.
+/// The two ranks that hold tied weights each have a copy; for_each_weight() visits one of them.
 TEST(GivenWeights, TiedOnesOfTwoStagesAreTheSame) {
   std::vector<at::Tensor> copies(2);
   test::run_ranks(2, [&](World world) {

@@ -1,4 +1,4 @@
-// Weights of others: what fits, what is refused since the model would compute something else, and what is passed over.
+// Other tools' weights: accepted files, files refused because the model would compute something else, and ignored parts.
 #include <ATen/ops/equal.h>
 #include <ATen/ops/ones.h>
 #include <ATen/ops/zeros.h>
@@ -59,7 +59,7 @@ void expect_part(const std::string& text, const std::string& part) {
   EXPECT_EQ(text.find('\n'), std::string::npos) << text;
 }
 
-/// Options that leave all shapes alike. Checkpoints tell them, and files that weft saves; of none of both nothing is asked.
+/// Options that do not affect shapes. Checkpoints and files saved by weft store them; other files are not checked.
 TEST(LoadWeights, RefusesThoseOfAModelThatComputesSomethingElse) {
   struct Case {
     LlamaOptions other;
@@ -75,7 +75,7 @@ TEST(LoadWeights, RefusesThoseOfAModelThatComputesSomethingElse) {
   const TempFolder folder;
   Trainer one = trainer_of(llama(kLlama));
   one.save(folder.file("a"));
-  save_safetensors(folder.file("told.safetensors"), weights_of(one), weights_metadata(one.model().model().options));
+  save_safetensors(folder.file("reported.safetensors"), weights_of(one), weights_metadata(one.model().model().options));
   save_safetensors(folder.file("bare.safetensors"), weights_of(one));
   for (const Case& c : cases) {
     Trainer other = trainer_of(llama(c.other));
@@ -83,7 +83,7 @@ TEST(LoadWeights, RefusesThoseOfAModelThatComputesSomethingElse) {
     const LoadReport report = other.load(folder.file("a"), {.strict = false});
     ASSERT_FALSE(report.skipped.empty());
     EXPECT_EQ(report.skipped.front(), c.said);
-    for (const char* file : {"a", "told.safetensors"}) expect_part(said(folder.file(file), llama(c.other)), c.said);
+    for (const char* file : {"a", "reported.safetensors"}) expect_part(said(folder.file(file), llama(c.other)), c.said);
     EXPECT_EQ(said(folder.file("bare.safetensors"), llama(c.other)), "");
   }
   LlamaOptions longer = kLlama;  // bounds samples, computes nothing
@@ -94,7 +94,7 @@ TEST(LoadWeights, RefusesThoseOfAModelThatComputesSomethingElse) {
 }
 
 /// One of an older weft, without the entry, loads.
-TEST(LoadWeights, TakesCheckpointsThatTellNothing) {
+TEST(LoadWeights, TakesCheckpointsWithoutOptions) {
   const TempFolder folder;
   Model silent = llama(kLlama);
   silent.options.clear();
@@ -120,8 +120,8 @@ TEST(LoadWeights, EveryModelTellsWhatItIs) {
             (std::vector<std::string>{"model.name is gpt there, llama here"}));
 }
 
-/// config.json beside a file, or in its folder.
-TEST(LoadWeights, ReadsTheConfigBesideThem) {
+/// config.json next to a file, or in its folder.
+TEST(LoadWeights, ReadsTheConfigNextToThem) {
   const TempFolder folder;
   save_safetensors(folder.file("model.safetensors"), llama_weights());
   nlohmann::json config = {{"model_type", "llama"},        {"num_hidden_layers", 2}, {"num_attention_heads", 4},
@@ -143,14 +143,14 @@ TEST(LoadWeights, ReadsTheConfigBesideThem) {
   folder.write("config.json", config.dump());
   expect_part(both(), path + ": num_attention_heads = 2, model.heads is 4 (set model.heads = 2)");
   folder.write("config.json", "version https://git-lfs.github.com/spec/v1\noid sha256:4d7a\nsize 12345\n");
-  expect_part(both(), path + ": it is a pointer of Git LFS, not the file itself; fetch it with `git lfs pull`, or remove it");
+  expect_part(both(), path + ": it is a Git LFS pointer, not the file itself; fetch it with `git lfs pull`, or remove it");
   Trainer trainer = trainer_of(resnet({.depth = 8, .classes = 2, .width = 4}));
   save_safetensors(folder.file("model.safetensors"), weights_of(trainer));
   EXPECT_EQ(trainer.load_weights(folder.path().string()).notes,
-            (std::vector<std::string>{path + " is not compared: weft reads those of gpt and llama"}));
+            (std::vector<std::string>{path + " is not compared: weft reads it for gpt and llama only"}));
 }
 
-/// What a file has and the model lacks: part of what it computes, or something beside it.
+/// Parts of a file that the model lacks: part of its computation, or an addition.
 TEST(LoadWeights, RefusesPartsThatTheModelLacks) {
   const TempFolder folder;
   const at::Tensor one = at::ones({16});
@@ -175,8 +175,8 @@ TEST(LoadWeights, RefusesPartsThatTheModelLacks) {
   }
 }
 
-/// The advice is followed to the letter: it drops what is lacking, and nothing that the model takes.
-TEST(LoadWeights, AdviceLeavesOutWhatIsLackingAlone) {
+/// Following the advice drops the missing parts only, and nothing that the model uses.
+TEST(LoadWeights, AdviceLeavesOutMissingPartsOnly) {
   const TempFolder folder;
   const std::string path = folder.file("w.safetensors");
   const auto wider = [](int64_t layers) {
@@ -208,7 +208,7 @@ TEST(LoadWeights, AdviceLeavesOutWhatIsLackingAlone) {
   };
   for (const Row& row : rows) {
     save_safetensors(path, row.weights);
-    expect_part(said(path, row.model()), "model.weights_skip = \"" + row.advice + "\" goes on without");
+    expect_part(said(path, row.model()), "model.weights_skip = \"" + row.advice + "\" leaves it out");
     std::vector<std::string> patterns;
     for (size_t at = 0, end = 0; end != std::string::npos; at = end + 2) {
       end = row.advice.find(", ", at);
@@ -265,7 +265,7 @@ TEST(LoadWeights, ComparesTiedEmbeddings) {
   const std::string path = folder.file("w.safetensors");
   std::vector<NamedTensor> weights = llama_weights();
   save_safetensors(path, weights);
-  expect_part(said(path, llama(tied)), "its 'lm_head.weight' is not its 'model.embed_tokens.weight'");
+  expect_part(said(path, llama(tied)), "its 'lm_head.weight' differs from its 'model.embed_tokens.weight'");
   const at::Tensor tokens = named(weights, "model.embed_tokens.weight");
   for (NamedTensor& t : weights) {
     if (t.name == "lm_head.weight") t.tensor = tokens;
@@ -275,11 +275,11 @@ TEST(LoadWeights, ComparesTiedEmbeddings) {
   std::erase_if(weights, [](const NamedTensor& t) { return t.name == "lm_head.weight"; });
   save_safetensors(path, weights);
   expect_part(said(path, llama(kLlama)),
-              "it has no 'lm_head.weight'; where logits are products with the embeddings set "
+              "it has no 'lm_head.weight'; if the embeddings are tied, set "
               "model.tied_embeddings = true");
 }
 
-/// Hugging Face's GPT-2 keeps matrices the other way round; under its own names, or those of a map.
+/// Hugging Face's GPT-2 stores matrices transposed; under its own names, or mapped ones.
 TEST(LoadWeights, SaysWhyMatricesOfGpt2DoNotFit) {
   const TempFolder folder;
   const Model model = gpt({.layers = 1, .heads = 2, .width = 8, .context = 8, .vocabulary = 13, .tied_embeddings = true});
@@ -297,15 +297,15 @@ TEST(LoadWeights, SaysWhyMatricesOfGpt2DoNotFit) {
   };
   for (const WeightsOptions& options : {WeightsOptions{}, WeightsOptions{.names = WeightNames::from_file(names)}}) {
     expect_part(said(path, small(), options),
-                "'transformer.h.0.attn.c_attn.weight' is [8, 24]: Hugging Face's GPT-2 has its "
-                "matrices as [in, out], weft has them as [out, in]; transpose");
+                "'transformer.h.0.attn.c_attn.weight' is [8, 24]: Hugging Face's GPT-2 stores "
+                "matrices as [in, out], weft as [out, in]; transpose");
   }
   Trainer right = trainer_of(small());
   weights = weights_of(right);
   for (NamedTensor& t : weights) t.name = "transformer." + t.name;
   save_safetensors(path, weights);
   expect_part(said(path, small()),
-              "but 'transformer.h.0.attn.c_attn.bias'; a JSON file as model.weight_names may say "
+              "but 'transformer.h.0.attn.c_attn.bias'; map it with a JSON model.weight_names file: "
               "{\"transformer.*\": \"*\"}");
 }
 
@@ -319,8 +319,7 @@ TEST(LoadWeights, PassesOverWrappersInNames) {
   Trainer trainer(Mesh(World(), {{"shard", 1}}), std::move(other), Sgd{}, {.global_batch = 4, .micro_batch = 1, .seed = 4});
   const WeightsReport report = trainer.load_weights(folder.file("w.safetensors"));
   ASSERT_EQ(report.notes.size(), 1u);
-  expect_part(report.notes.front(),
-              "21 names there have what wrappers of PyTorch add, which is passed over: 'module._orig_mod.");
+  expect_part(report.notes.front(), "parts that PyTorch wrappers add are ignored in 21 names, first in 'module._orig_mod.");
   EXPECT_TRUE(at::equal(named(weights_of(trainer), "lm_head.weight"), named(weights, "lm_head.weight")));
 }
 
@@ -349,7 +348,7 @@ TEST(LoadWeights, ReadsNoMoreThanTheRankOwns) {
 }
 
 /// Fine-tuning on other classes, on one rank and on two.
-TEST(LoadWeights, SkipsWhatIsToStayAsItIsDrawn) {
+TEST(LoadWeights, SkipsParametersThatKeepRandomValues) {
   const TempFolder folder;
   const auto net = [](int64_t classes) { return resnet({.depth = 8, .classes = classes, .width = 4}); };
   Trainer ten = trainer_of(net(10));
@@ -372,12 +371,12 @@ TEST(LoadWeights, SkipsWhatIsToStayAsItIsDrawn) {
   }
   expect_part(said(path, net(5)),
               "model.classes is 10 there, 5 here: these are the weights of another model; set its options; "
-              "with other classes or another vocabulary, model.weights_skip leaves");
+              "with other classes or another vocabulary, model.weights_skip keeps");
   save_safetensors(path, weights);
   expect_part(said(path, net(5)),
               "'fc.bias' is [10] there, [5] in the model; 'fc.weight' is [10, 16] there, [5, 16] in the model; "
-              "with other classes or another vocabulary, model.weights_skip leaves");
-  expect_part(said(path, net(5), {.skip = {"fc.*", "head.*"}}), "model.weights_skip: 'head.*' fits no parameter");
+              "with other classes or another vocabulary, model.weights_skip keeps");
+  expect_part(said(path, net(5), {.skip = {"fc.*", "head.*"}}), "model.weights_skip: 'head.*' matches no parameter");
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-// Long sequences over context-parallel ranks: what a llama's step keeps at a time at 32 768 tokens on four ranks, against one.
+// Long sequences over context-parallel ranks: peak memory of a llama step at 32 768 tokens on four ranks, against one.
 #include <ATen/ops/randint.h>
 #include <fmt/format.h>
 #include <gtest/gtest.h>
@@ -66,7 +66,7 @@ double measured(const Shape& model, int cp) {
   return peak;
 }
 
-// For real, so small that its attention takes seconds.
+// Actually trained, small enough that attention takes seconds.
 TEST(LongContext, FourRanksKeepAThird) {
   const Shape model = {.layers = 1, .heads = 1, .kv_heads = 1, .width = 8, .vocabulary = 256};
   const double alone = measured(model, 1), shared = measured(model, kContextRanks);

@@ -26,7 +26,7 @@ std::vector<Kind> all_kinds() {
 
 namespace {
 
-/// Of the largest value: two units of bfloat16's last place, as sums of narrow products have their own order in weft.
+/// Relative to the largest value: two units of bfloat16's last place, because weft sums narrow products in its own order.
 constexpr double kBf16Tolerance = 1.0 / 128.0;
 
 const std::vector<Layout>& layouts_of_ranks() {
@@ -88,7 +88,7 @@ INSTANTIATE_TEST_SUITE_P(Norm, ModuleKindsTest, ::testing::ValuesIn(norm_kinds()
 INSTANTIATE_TEST_SUITE_P(Sequence, ModuleKindsTest, ::testing::ValuesIn(sequence_kinds()), kRowName);
 INSTANTIATE_TEST_SUITE_P(Loss, ModuleKindsTest, ::testing::ValuesIn(loss_kinds()), kRowName);
 
-/// Each process trains all of them, as ranks that are threads share LibTorch's generator.
+/// Each process trains all of them, because thread ranks share LibTorch's generator.
 TEST(ModuleKinds, RandomOnesHaveTheBitsOfOneRankInProcesses) {
   const auto body = [](const World& world) {
     std::string text;

@@ -1,5 +1,4 @@
-// Whether a torch module trains or evaluates is the user's to say, of each module by itself: neither a step nor an evaluation
-// overrides it.
+// The user decides for each torch module whether it trains or evaluates: neither a step nor an evaluation overrides it.
 #include <ATen/CPUGeneratorImpl.h>
 #include <ATen/ops/equal.h>
 #include <ATen/ops/randint.h>

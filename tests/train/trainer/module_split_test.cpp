@@ -1,4 +1,4 @@
-// Models of torch::nn modules and of convolutions, split over tp by tables: parity (law 1), and what is refused.
+// Models of torch::nn modules and of convolutions, split over tp by tables: parity (law 1), and errors.
 #include <ATen/ops/allclose.h>
 #include <ATen/ops/equal.h>
 #include <ATen/ops/randint.h>
@@ -50,7 +50,7 @@ Batch tokens(int64_t step) {
   return {{ids.narrow(1, 0, 8).contiguous()}, ids.narrow(1, 1, 8).contiguous(), step * kBatch};
 }
 
-/// With values that are not drawn by torch, whose one generator would mix them up between ranks that are threads.
+/// Values not drawn by torch, whose single generator thread ranks would share.
 Model chain(const Sequential& modules, SplitTable splits, uint64_t seed = 3) {
   const c10::NoGradGuard no_grad;
   auto generator = at::detail::createCPUGenerator(seed);
@@ -297,11 +297,11 @@ std::function<Model()> with(const SplitTable& table) {
 INSTANTIATE_TEST_SUITE_P(
     Tables, ModuleSplitRefuses,
     ::testing::Values(
-        Refused{"no_table", with({}), "layout.tp = 2: model 'net' does not say how its layers split"},
+        Refused{"no_table", with({}), "layout.tp = 2: model 'net' has no split rules"},
         Refused{"no_layer", with({{.layer = "7"}}), "layer 7: its split table has a rule for it, but no layer of that name"},
-        Refused{"two_rules", with({{.layer = "1"}, {.layer = "*"}}), "layer 1: two rules of its split table are for it"},
+        Refused{"two_rules", with({{.layer = "1"}, {.layer = "*"}}), "layer 1: two rules of the split table match it"},
         Refused{"segments", with({{.layer = "1", .segments = {16, 14}}}),
-                "layer 1: its rule has segments of 30 positions together, dim 0 has 32"},
+                "layer 1: its rule has segments of 30 positions in all; dim 0 has 32"},
         Refused{"ranks", with(kPair), "layer 1: layout.tp = 3 does not divide its 32 outputs; tp may be 1, 2, 4, 8, 16, 32",
                 3}),
     [](const auto& info) { return info.param.name; });
@@ -309,7 +309,7 @@ INSTANTIATE_TEST_SUITE_P(
 INSTANTIATE_TEST_SUITE_P(
     Modules, ModuleSplitRefuses,
     ::testing::Values(
-        Refused{"batch_norm", alone(torch::nn::BatchNorm1d(8), "0"), "layer 0: its weight has 1 dim, as that of a norm"},
+        Refused{"batch_norm", alone(torch::nn::BatchNorm1d(8), "0"), "layer 0: its weight has 1 dim, like a norm's"},
         Refused{"lstm", alone(torch::nn::LSTM(8, 8), "0"), "layer 0: its split table has a rule for it, but it has no weight"},
         Refused{"one_dimension", alone(torch::nn::Conv1d(8, 8, 3), "0"), "but torch::nn::Conv1d cannot be split"},
         Refused{"own_module", alone(Net(), "0.fc"), "layer 0: its split table has a rule for 0.fc, but"},
@@ -320,31 +320,33 @@ INSTANTIATE_TEST_SUITE_P(
                   model.splits = {{.layer = "fc"}};
                   return model;
                 },
-                "block 'net', layer fc: it is within a torch module that runs as one, whose layers cannot be split"},
-        Refused{"groups", alone(TorchConv(filter(4, 4).groups(2)), "0"), "layer 0: a convolution in groups cannot be split"},
-        Refused{"padding", alone(TorchConv(filter(4, 4).padding_mode(torch::kReflect)), "0"), "only those that pad with zeros"},
+                "block 'net', layer fc: it is inside a torch module that runs as a unit, whose layers cannot be split"},
+        Refused{"groups", alone(TorchConv(filter(4, 4).groups(2)), "0"), "layer 0: a grouped convolution cannot be split"},
+        Refused{"padding", alone(TorchConv(filter(4, 4).padding_mode(torch::kReflect)), "0"), "only convolutions with zero"},
         Refused{"padding_idx", alone(torch::nn::Embedding(torch::nn::EmbeddingOptions(8, 8).padding_idx(0)), "0", kVocabulary),
                 "layer 0: an embedding with padding_idx"},
-        Refused{"embedding_rows", alone(torch::nn::Embedding(8, 8), "0", kRows), "by its vocabulary alone"}),
+        Refused{"embedding_rows", alone(torch::nn::Embedding(8, 8), "0", kRows), "only by its vocabulary"}),
     [](const auto& info) { return info.param.name; });
 
 INSTANTIATE_TEST_SUITE_P(
     Parts, ModuleSplitRefuses,
     ::testing::Values(
         Refused{"whole_layer", after_linear(torch::nn::ReLU()),
-                "block 'net.2', layer 2: torch::nn::Linear takes the whole, but each rank has a part of the output of layer 0"},
+                "block 'net.2', layer 2: torch::nn::Linear needs its whole input, but each rank has a part of the output of "
+                "layer 0"},
         Refused{"columns", after_linear(torch::nn::ReLU(), {{.layer = "2", .joined = true}}),
-                "layer 2: split by columns it takes the whole, but each rank has a part of the output of layer 0"},
+                "layer 2: split by columns, it needs its whole input, but each rank has a part of the output of layer 0"},
         Refused{"softmax", after_linear(torch::nn::Softmax(1), {{.layer = "2", .kind = kRows}}),
-                "layer 1: torch::nn::Softmax takes the whole"},
+                "layer 1: torch::nn::Softmax needs its whole input"},
         Refused{"dropout", after_linear(torch::nn::Dropout(), {{.layer = "2", .kind = kRows}}),
-                "layer 1: torch::nn::Dropout takes the whole"},
-        Refused{"batch_norm", after_convolution(torch::nn::BatchNorm2d(4)), "layer 1: torch::nn::BatchNorm2d takes the whole"},
+                "layer 1: torch::nn::Dropout needs its whole input"},
+        Refused{"batch_norm", after_convolution(torch::nn::BatchNorm2d(4)),
+                "layer 1: torch::nn::BatchNorm2d needs its whole input"},
         Refused{"pool_of_rows",
                 after_linear(torch::nn::MaxPool2d(torch::nn::MaxPool2dOptions(2)), {{.layer = "2", .kind = kRows}}),
-                "layer 1: torch::nn::MaxPool2d takes the whole"},
+                "layer 1: torch::nn::MaxPool2d needs its whole input"},
         Refused{"another_dim", after_convolution(Torch(8, 8), {{.layer = "1", .kind = kRows}}),
-                "layer 1: each rank has a part of the output of layer 0, along another dim than its rows"},
+                "layer 1: each rank has a part of the output of layer 0, along a dim other than its rows"},
         Refused{"other_segments",
                 [] {
                   return chain(Sequential(Torch(8, 12), torch::nn::ReLU(), Torch(12, 8)),
@@ -358,7 +360,7 @@ INSTANTIATE_TEST_SUITE_P(
                 },
                 "layout.tp = 2 does not divide its 11 inputs; tp may be 1, 11"},
         Refused{"loss", with({{.layer = "3", .kind = kVocabulary}}),
-                "layer 3: each rank has a part of its output, of which the model's loss and hits take the whole"}),
+                "layer 3: each rank has a part of its output, but the model's loss and hits need the whole"}),
     [](const auto& info) { return info.param.name; });
 
 }  // namespace

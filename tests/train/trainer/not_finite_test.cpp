@@ -1,5 +1,5 @@
-// What is not finite is refused before it is written: gradients beside a finite loss, changes of statistics, what float32
-// cannot divide by; and it is not saved.
+// Non-finite values are refused before they are written: gradients with a finite loss, changes of statistics, norms that
+// float32 cannot divide by; and they are not saved.
 #include <ATen/ops/arange.h>
 #include <ATen/ops/full.h>
 #include <ATen/ops/ones.h>
@@ -185,7 +185,7 @@ TEST(NotFinite, BatchNormOfOneValueAChannelIsRefused) {
   const struct {
     std::function<Model()> model;
     std::vector<std::string> says;
-  } table[] = {{own, {"block 'own'", "one value a channel", "[1, 3, 1, 1]", "batch.micro"}},
+  } table[] = {{own, {"block 'own'", "one value per channel", "[1, 3, 1, 1]", "batch.micro"}},
                {torchs, {"block '0'", "more than 1 value per channel", "[1, 3]", "batch.micro"}}};
   for (const auto& row : table) {
     for (const int64_t micro : {1, 2}) {
@@ -210,7 +210,7 @@ TEST(NotFinite, WhatFloat32CannotDivideByIsRefused) {
                {"clipped, AdamW", AdamW{}, 1e37, 1e-3, "so far above the clip of 0.001"},
                {"clipped, LARS", Lars{}, 1e37, 1e-3, "so far above the clip of 0.001"},
                {"clipped within range", Sgd{.lr = 0.1}, 1e37, 1.0, ""},
-               {"its square", AdamW{}, 1e22, 0.0, "whose square is larger than float32 has"},
+               {"its square", AdamW{}, 1e22, 0.0, "whose square is larger than float32 holds"},
                {"its square, where the noise scale is measured", AdamW{}, 1e22, 0.0, "whose square is larger", true},
                {"its square, clipped", AdamW{}, 1e22, 1.0, ""},
                {"no square", Sgd{.lr = 1e-25, .momentum = 0.0}, 1e22, 0.0, ""}};
@@ -254,7 +254,7 @@ TEST(NotFinite, ALossAboveFloat32sLargestIsInfinite) {
   EXPECT_TRUE(contains(error, "the loss is inf")) << error;
 }
 
-/// A mask may be of -inf; what is trained may not, nor its optimizer's state and its average.
+/// A mask may hold -inf; trained weights, their optimizer state and their average may not.
 TEST(NotFinite, IsNotSaved) {
   const struct {
     const char* name;
@@ -295,7 +295,7 @@ TEST(NotFinite, IsNotSaved) {
         });
         EXPECT_TRUE(contains(error, row.says)) << error;
         if (error != "nothing was thrown") ++refused;
-        trainer.load(folder.file("good"));  // what the trainer has is whole
+        trainer.load(folder.file("good"));  // the trainer's state is complete
         trainer.save(folder.file("again"));
       };
       test::run_ranks(2, on_rank);

@@ -55,7 +55,7 @@ Trainer trainer_of(const LayoutOptions& layout, MemoryLedger* ledger = nullptr) 
                  {.global_batch = kSamples * kMicroBatches, .micro_batch = kSamples, .layout = layout, .ledger = ledger});
 }
 
-/// Of this process's open files in the folder, which have no names.
+/// Size of this process's open, unnamed files in the folder.
 int64_t bytes_on_disk(const std::filesystem::path& folder) {
   int64_t bytes = 0;
   for (const auto& entry : std::filesystem::directory_iterator("/proc/self/fd")) {
@@ -114,7 +114,7 @@ TEST(OffloadedActivations, StayWhereTheirOwnBlocksBackwardKeepsThem) {
   EXPECT_LE(with.peak_of_activations(), without.peak_of_activations());
 }
 
-/// A linear layer, then pairs of a block that hands on its input (as it is, or as a view of it) and a linear layer.
+/// A linear layer, then pairs of a block that passes on its input (as it is, or as a view) and a linear layer.
 Model network_with_views() {
   Model model{.name = "views", .blocks = {}, .loss = cross_entropy};
   const c10::NoGradGuard no_grad;
@@ -153,7 +153,7 @@ TEST(OffloadedActivations, GoWithTheLastBlockThatHandsOnAViewOfThem) {
   EXPECT_EQ(without.peak_of_activations() - with.peak_of_activations(), 2 * kInput);
 }
 
-TEST(OffloadedActivations, AreReloadedToTellWhichBlockWasNotFinite) {
+TEST(OffloadedActivations, AreReloadedToNameTheBlockThatWasNotFinite) {
   const test::TempFolder folder;
   for (const int every : {1, 2}) {
     for (int bad = 0; bad < kBlocks; ++bad) {

@@ -1,5 +1,5 @@
-// The age of an optimizer's state is its parameter's: what is unfrozen late begins as in a fresh run, in all layouts, and so
-// does what another optimizer has kept something else of.
+// The age of an optimizer's state belongs to its parameter: late unfrozen parameters start as in a fresh run, in all layouts,
+// as does state with another meaning to another optimizer.
 #include <ATen/ops/arange.h>
 #include <gtest/gtest.h>
 #include <torch/nn/modules/linear.h>
@@ -37,7 +37,7 @@ at::Tensor numbers(at::IntArrayRef sizes, int64_t seed) {
   return at::arange(numel, at::kFloat).mul(0.37).add(static_cast<double>(seed)).sin().view(sizes);
 }
 
-/// Two layers and a loss that is linear in what they put out.
+/// Two layers and a loss that is linear in their outputs.
 Model model() {
   torch::nn::Sequential layers(torch::nn::Linear(kWidth, kWidth), torch::nn::Linear(kWidth, kWidth));
   int64_t seed = 1;
@@ -100,8 +100,8 @@ std::vector<Unfrozen> unfrozen() {
           {"rmsprop", RmsProp{.lr = kRate, .momentum = 0.5}}};
 }
 
-/// What was frozen after some steps: unfrozen, with a save and a load on the way, beside a fresh run from the same weights.
-TEST(OptimizerAge, WhatIsUnfrozenMovesAsInAFreshRun) {
+/// Parameters frozen for some steps, then unfrozen, saved and loaded in between, against a fresh run from the same weights.
+TEST(OptimizerAge, UnfrozenParametersMoveLikeInAFreshRun) {
   for (const Unfrozen& row : unfrozen()) {
     SCOPED_TRACE(row.name);
     const TempFolder folder;
@@ -139,14 +139,14 @@ TEST(OptimizerAge, WhatIsUnfrozenMovesAsInAFreshRun) {
   }
 }
 
-/// From a run of one optimizer to another: what means something else begins anew, and is told.
+/// From one optimizer to another: state with another meaning starts anew, and is reported.
 TEST(OptimizerAge, StateIsTakenWhereItMeansTheSame) {
   const AdamW adamw{.lr = kRate, .weight_decay = 0.0};
   const struct {
     const char* name;
     OptimizerOptions from, to;
     bool taken;
-    const char* told;
+    const char* printed;
   } table[] = {{"sgd to adamw", Sgd{.lr = 1e-6}, adamw, false, "'exp_avg/0.bias' is not in the checkpoint"},
                {"lion to adamw", Lion{.lr = 1e-6}, adamw, false, "'exp_avg' of the checkpoint is another optimizer's"},
                {"rmsprop to adamw", RmsProp{.lr = 1e-6}, adamw, false, "is not in the checkpoint"},
@@ -167,10 +167,10 @@ TEST(OptimizerAge, StateIsTakenWhereItMeansTheSame) {
     before.save(folder.file("a"));
     Trainer after = trainer_of(world, row.to, {}, ""), fresh = trainer_of(world, row.to, {}, "");
     const LoadReport report = after.load(folder.file("a"), {.strict = row.taken});
-    std::string told;
-    for (const std::string& line : report.skipped) told += line + "\n";
-    EXPECT_NE(told.find(row.told), std::string::npos) << told;
-    EXPECT_EQ(report.skipped.empty(), row.taken) << told;
+    std::string printed;
+    for (const std::string& line : report.skipped) printed += line + "\n";
+    EXPECT_NE(printed.find(row.printed), std::string::npos) << printed;
+    EXPECT_EQ(report.skipped.empty(), row.taken) << printed;
     const bool strictly = test::refusal([&] { trainer_of(world, row.to, {}, "").load(folder.file("a")); }).empty();
     EXPECT_EQ(strictly, row.taken);
     after.save(folder.file("b"), {.replace = true});
@@ -182,7 +182,7 @@ TEST(OptimizerAge, StateIsTakenWhereItMeansTheSame) {
   }
 }
 
-/// Checkpoints that tell no ages are of runs in which all that was trained was as old as the run.
+/// Checkpoints without ages come from runs in which all trained parameters were as old as the run.
 TEST(OptimizerAge, OlderCheckpointsAreAsOldAsTheirRun) {
   const TempFolder folder;
   const World world;

@@ -2,7 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "tests/data/temp_folder.h"
-#include "tests/optim/own_lion.h"
+#include "tests/optim/custom_lion.h"
 #include "tests/support/refusal.h"
 #include "tests/support/run_ranks.h"
 #include "tests/train/jobs.h"
@@ -77,17 +77,17 @@ TEST_P(OptimizerBits, TiedWithoutClipping) { expect_same_bits("tied_gpt", GetPar
 
 INSTANTIATE_TEST_SUITE_P(Table, OptimizerBits,
                          testing::Values(Case{"lars", Lars{.weight_decay = 0.1, .trust = 0.02}}, Case{"lamb", Lamb{}},
-                                         Case{"lion", Lion{.weight_decay = 0.1}}, Case{"own_lion", test::own_lion(0.1)},
+                                         Case{"lion", Lion{.weight_decay = 0.1}}, Case{"custom_lion", test::custom_lion(0.1)},
                                          Case{"rmsprop", RmsProp{.momentum = 0.9}}, Case{"adagrad", Adagrad{}},
                                          Case{"muon", Muon{.adam_lr = 1e-3}},
                                          Case{"muon_matched", Muon{.nesterov = false, .adjust = MatrixRate::match_rms_adamw}},
                                          Case{"adafactor", Adafactor{.weight_decay = 0.1}}),
                          [](const auto& info) { return info.param.name; });
 
-/// What a user writes has the bits of what weft has, in every type, with rates and decays by name, an average, and state that
-/// is away; it goes on in another layout.
-TEST(OwnOptimizer, HasTheBitsOfWeftsAndGoesOnInAnotherLayout) {
-  const OptimizerOptions own = test::own_lion(0.1), lion = Lion{.weight_decay = 0.1};
+/// A user's optimizer has the bits of weft's, in every dtype, with rates and decays by name, an average, and offloaded state;
+/// it resumes in another layout.
+TEST(OwnOptimizer, HasTheBitsOfWeftsAndResumesInAnotherLayout) {
+  const OptimizerOptions own = test::custom_lion(0.1), lion = Lion{.weight_decay = 0.1};
   for (const Precision precision : {Precision::fp32, Precision::bf16, Precision::fp16}) {
     Strategy strategy = with(cell(2, Spread::shard, ShardLevel::parameters).strategy, 0.5);
     strategy.layout.precision = precision;
@@ -118,24 +118,24 @@ TEST(OwnOptimizer, IsKnownByItsNamesAndNumbers) {
   };
   test::run_ranks(2, [&](World world) {
     MemoryLedger ledger;
-    Trainer trainer = trainer_of(world, test::own_lion(), &ledger);
+    Trainer trainer = trainer_of(world, test::custom_lion(), &ledger);
     trainer.step(slice(job("mlp").batch_of(0), world.rank() * 6, 6));
     trainer.save(saved);
-    const MemoryOptions options{.optimizer_states = num_states(test::own_lion())};
-    const MemoryEstimate told = estimate_memory(trainer.program(), world.rank(), options);
+    const MemoryOptions options{.optimizer_states = num_states(test::custom_lion())};
+    const MemoryEstimate reported = estimate_memory(trainer.program(), world.rank(), options);
     const int64_t held = ledger.live()[static_cast<size_t>(MemoryCategory::optimizer)];
-    EXPECT_EQ(held, told.of(MemoryCategory::optimizer));
+    EXPECT_EQ(held, reported.of(MemoryCategory::optimizer));
     EXPECT_GT(held, 0);
   });
   const auto load = [&](const OptimizerOptions& optimizer) {
     return test::refusal([&] { trainer_of(World(), optimizer).load(saved); });
   };
-  const auto named = std::make_shared<test::OwnLion>(0.9, 0.99, "exp_avg");
-  EXPECT_EQ(load(test::own_lion()), "");
+  const auto named = std::make_shared<test::CustomLion>(0.9, 0.99, "exp_avg");
+  EXPECT_EQ(load(test::custom_lion()), "");
   EXPECT_NE(load(CustomOptimizer{.update = named}).find("exp_avg"), std::string::npos);
   EXPECT_NE(load(Lion{}).find("exp_avg"), std::string::npos);
   test::run_ranks(2, [&](World world) {
-    const CustomOptimizer mine{.update = std::make_shared<test::OwnLion>(0.9, world.rank() == 0 ? 0.99 : 0.98)};
+    const CustomOptimizer mine{.update = std::make_shared<test::CustomLion>(0.9, world.rank() == 0 ? 0.99 : 0.98)};
     Trainer trainer = trainer_of(world, mine);
     if (world.rank() == 0) {
       EXPECT_THROW(trainer.start(), CommError);
@@ -172,8 +172,8 @@ TEST(LayerWise, EqualsOneRankWhereLayersAreSplit) {
   }
 }
 
-/// Its state too is of whole tensors in a checkpoint: a run goes on in another layout, with the bits of one that never stopped.
-TEST(WholeTensors, GoOnInAnotherLayout) {
+/// Its state is also stored as whole tensors: a run resumes in another layout, with the bits of an uninterrupted one.
+TEST(WholeTensors, ResumeInAnotherLayout) {
   for (const OptimizerOptions& optimizer : {OptimizerOptions(Muon{.adam_lr = 1e-3}), OptimizerOptions(Adafactor{})}) {
     const std::vector<Cell> layouts = cells();
     const Trained one = train_ranks(job("gpt"), with({}, 0.5), 1, optimizer, 4);
@@ -198,7 +198,7 @@ TEST(WholeTensors, HaveTheSameBitsWithStateThatIsAway) {
   }
 }
 
-/// Gradients that overflow leave a step out on all ranks, in which nothing is gathered; then training goes on.
+/// Overflowing gradients skip a step on all ranks, without gathers; then training continues.
 TEST(WholeTensors, LeaveStepsOutTogether) {
   for (const OptimizerOptions& optimizer : {OptimizerOptions(Muon{}), OptimizerOptions(Adafactor{})}) {
     test::run_ranks(2, [&](World world) {
@@ -232,14 +232,13 @@ TEST(WholeTensors, AreRefusedWhereLayersAreSplit) {
             {.global_batch = kGlobalBatch, .micro_batch = kGlobalBatch, .reproducible_tp = parts});
   };
   EXPECT_EQ(test::refusal([&] { make(0); }), "");
-  EXPECT_NE(test::refusal([&] { make(4); }).find("works on whole tensors, of which run.reproducible_tp = 4"),
-            std::string::npos);
+  EXPECT_NE(test::refusal([&] { make(4); }).find("works on whole tensors, but run.reproducible_tp = 4"), std::string::npos);
   test::run_ranks(2, [&](World world) {
     const std::string says = test::refusal([&] {
       Trainer(Mesh(world, {{"tp", 2}}), job("split_llama").model(), Muon{},
               {.global_batch = kGlobalBatch, .micro_batch = kGlobalBatch});
     });
-    EXPECT_NE(says.find("of which layout.tp = 2 leaves each rank a part"), std::string::npos) << says;
+    EXPECT_NE(says.find("but layout.tp = 2 divides them"), std::string::npos) << says;
   });
 }
 

@@ -1,4 +1,4 @@
-// A rank goes on beside its calls, in every micro-batch.
+// A rank computes during its calls, in every micro-batch.
 #include <ATen/CPUGeneratorImpl.h>
 #include <ATen/ops/randint.h>
 #include <ATen/ops/randn.h>
@@ -16,8 +16,8 @@ namespace {
 constexpr int64_t kBatch = 12;
 constexpr int kMicroBatches = 3, kRanks = 2;
 
-/// Whether the rank computed on before anybody waited for that instruction.
-bool is_beside(const InstructionList& list, const std::map<int, TimedInstruction>& times, int index) {
+/// Returns true if the rank computed before anyone waited for that instruction.
+bool overlaps_compute(const InstructionList& list, const std::map<int, TimedInstruction>& times, int index) {
   for (int next = index + 1; next < static_cast<int>(list.size()); ++next) {
     if (list[next].op == Op::backward) return times.at(next).start_s < times.at(index).end_s;
   }
@@ -41,7 +41,7 @@ TEST(Overlap, NobodyWaitsForShardsOfGradientsBeforeTheNextBackward) {
       }
       std::map<int, int> beside;  // by micro-batch
       for (int i = 0; i < static_cast<int>(list.size()); ++i) {
-        if (list[i].op == Op::reduce_scatter && is_beside(list, times, i)) ++beside[list[i].micro];
+        if (list[i].op == Op::reduce_scatter && overlaps_compute(list, times, i)) ++beside[list[i].micro];
       }
       for (int micro = 1; micro < kMicroBatches; ++micro) {  // the first one's sums join nothing: shm is done with them at once
         EXPECT_GE(beside[micro], 3) << "of five blocks, in micro-batch " << micro;

@@ -1,5 +1,5 @@
-// Blocks and losses of the user's own that draw from LibTorch's default generator, in forward and in backward: the same numbers
-// for the same samples in every layout, and none of them missing from what the caller draws.
+// Custom blocks and losses that draw from LibTorch's default generator, in forward and in backward: the same numbers for the
+// same samples in every layout, without affecting the caller's draws.
 #include <ATen/CPUGeneratorImpl.h>
 #include <ATen/ops/bernoulli.h>
 #include <ATen/ops/dropout.h>
@@ -37,7 +37,7 @@ struct NoisyGradient : torch::autograd::Function<NoisyGradient> {
   }
 };
 
-/// x * w, some of whose elements are dropped, in evaluations too; a part of it may be computed again.
+/// x * w with some elements dropped, in evaluations too; part of it may be recomputed.
 class Dropping : public Block {
  public:
   explicit Dropping(bool again = false) : again_(again) { weight_.value = at::ones({kWidth}); }
@@ -88,7 +88,7 @@ struct Cell {
   const char* schedule = "1f1b";
 };
 
-/// Losses, an evaluation, weights; and then what the caller draws, who drew before and between.
+/// Losses, an evaluation, weights; then the caller's draws, who also drew before and between.
 std::string train(const World& world, const Cell& cell) {
   const int ranks = world.size() / cell.pp;
   const Mesh mesh(world, {{"pp", cell.pp}, {cell.shards ? "shard" : "dp", ranks}});
@@ -100,16 +100,16 @@ std::string train(const World& world, const Cell& cell) {
   at::manual_seed(7);
   const int64_t share = kBatch / ranks, rank = mesh.join({"dp", "shard"}).index;
   EvaluationLoader evaluation(std::make_shared<Samples>(), 2, static_cast<int>(rank), ranks);
-  std::string told;
+  std::string reported;
   for (int64_t step = 0; step < 2; ++step) {
     const at::Tensor x = at::randn({kBatch, kWidth}), y = fixed({kBatch, kWidth}, 22);
-    told +=
+    reported +=
         fmt::format("{:a} ", trainer.step(Batch{{x.narrow(0, rank * share, share)}, y.narrow(0, rank * share, share), 0}).loss);
-    told += fmt::format("{:a} ", trainer.evaluate(evaluation).loss);
+    reported += fmt::format("{:a} ", trainer.evaluate(evaluation).loss);
   }
   std::vector<NamedTensor> weights;
   trainer.for_each_weight([&](const std::string& name, const at::Tensor& value) { weights.push_back({name, value.clone()}); });
-  return told + weights_sha256(weights) + fmt::format(" {:a}", at::rand({1}).item<double>());
+  return reported + weights_sha256(weights) + fmt::format(" {:a}", at::rand({1}).item<double>());
 }
 
 TEST(OwnRandom, BlocksAndLossesDrawTheSameInEveryLayout) {
@@ -160,18 +160,18 @@ TEST(OwnRandom, DropoutByNameDropsTheSameInEveryLayout) {
       for (const char* name : {"a", "b"}) model.blocks.push_back({name, name, std::make_shared<DroppingByName>(name)});
       Trainer trainer(mesh, model, Sgd{.lr = 0.1}, options);
       const int64_t share = kBatch / ranks, rank = mesh.join({"dp", "shard"}).index;
-      std::string told;
+      std::string reported;
       for (int step = 0; step < 2; ++step) {
         const Batch batch{{x.narrow(0, rank * share, share)}, y.narrow(0, rank * share, share), 0};
-        told += fmt::format("{:a} ", trainer.step(batch).loss);
+        reported += fmt::format("{:a} ", trainer.step(batch).loss);
       }
       std::vector<NamedTensor> weights;
       trainer.for_each_weight([&](const std::string& name, const at::Tensor& value) {
         weights.push_back({name, value.clone()});
       });
-      told += weights_sha256(weights);
-      if (world.rank() == 0 && expected.empty()) expected = told;
-      EXPECT_TRUE(world.rank() > 0 || told == expected) << cell.name;
+      reported += weights_sha256(weights);
+      if (world.rank() == 0 && expected.empty()) expected = reported;
+      EXPECT_TRUE(world.rank() > 0 || reported == expected) << cell.name;
     });
   }
   const at::Tensor kept = dropout(at::ones({4096}), 0.25, Context{.seed = 3}, "a");
@@ -179,8 +179,8 @@ TEST(OwnRandom, DropoutByNameDropsTheSameInEveryLayout) {
   EXPECT_TRUE(dropout(kept, 0.25, Context{.training = false}, "a").is_same(kept));
 }
 
-/// Steps and evaluations draw nothing of the caller's; what the caller draws within a step is the caller's too.
-TEST(OwnRandom, TheCallersGeneratorIsAsIfNothingHadRun) {
+/// Steps and evaluations draw nothing from the caller's generator; draws by the caller within a step use it.
+TEST(OwnRandom, TheCallersGeneratorIsUnaffected) {
   at::manual_seed(7);
   std::vector<at::Tensor> expected;
   for (int i = 0; i < 9; ++i) expected.push_back(at::randn({3}));

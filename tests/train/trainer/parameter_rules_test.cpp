@@ -1,4 +1,4 @@
-// ParameterRules: other rates and decays, and frozen parameters, by names: what a step then does to each, with the same bits in
+// ParameterRules: other rates and decays, and frozen parameters, by name: the effect of a step on each, with the same bits in
 // every layout.
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/allclose.h>
@@ -25,7 +25,7 @@ std::map<std::string, at::Tensor> after(const OptimizerOptions& optimizer, const
   return {trained.values.begin(), trained.values.end()};
 }
 
-/// Of SGD without momentum the step of one rule follows from that without.
+/// For SGD without momentum the step with one rule follows from the step without it.
 TEST(ParameterRules, OneStepIsTheRules) {
   const Sgd sgd{.momentum = 0.0, .weight_decay = 0.01}, bare{.momentum = 0.0};
   const auto first = after(sgd, {}, 0), plain = after(bare, {}, 1), ruled = after(sgd, kRules, 1);
@@ -71,7 +71,7 @@ TEST(ParameterRules, HaveTheSameBitsInEveryLayout) {
   }
 }
 
-/// A layer of weft's own whose weights are frozen, and one with half of them.
+/// One of weft's own layers with all weights frozen, and one with half of them.
 TEST(ParameterRules, FreezePartsOfConvolutionalBlocks) {
   const Job cnn = job("cnn");
   const ParameterRules rules = {{.names = "stage1.*", .frozen = true}, {.names = "*.bias", .frozen = true}};
@@ -89,9 +89,9 @@ TEST(ParameterRules, FreezePartsOfConvolutionalBlocks) {
 TEST(ParameterRules, ThatCannotBeAreRefused) {
   const std::pair<ParameterRules, const char*> cases[] = {
       {{{.names = "layer1.*"}, {.names = "stem.*"}},
-       "parameters 'stem.*' (group 2): no parameter of model 'resnet8' has such a name; its first is 'conv1.weight'"},
+       "parameters 'stem.*' (group 2): no parameter of model 'resnet8' matches; its first is 'conv1.weight'"},
       {{{.names = "*"}, {.names = "fc.*"}},
-       "parameters 'fc.*' (group 2): earlier patterns have taken all that have such a name; put it before them"},
+       "parameters 'fc.*' (group 2): earlier groups match all of these parameters; move this group before them"},
       {{{.names = "*", .lr_factor = -1.0}}, "parameters '*': lr_factor = -1; must be a finite number of at least 0"},
       {{{.names = "*", .weight_decay = -0.5}}, "parameters '*': weight_decay = -0.5; must be a finite number of at least 0"},
   };

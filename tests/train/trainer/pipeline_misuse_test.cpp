@@ -1,5 +1,5 @@
-// What goes wrong with pipelines is told before anything runs, or in bounded time: layouts that do not fit, ranks that were
-// started with different recipes, a rank that is killed in the middle of a step.
+// Pipeline errors are reported before anything runs, or in bounded time: layouts that do not fit, ranks started with different
+// recipes, a rank killed in the middle of a step.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <unistd.h>
@@ -26,7 +26,7 @@ constexpr int kWorld = 4;
 
 Model eight_blocks(int64_t width = 8) { return mlp({.inputs = 144, .width = width, .layers = 7}); }
 
-/// What a test changes of a good run: four stages, eight micro-batches.
+/// Changes to a good run: four stages, eight micro-batches.
 struct Start {
   std::vector<AxisSize> mesh = {{"pp", kWorld}};
   std::function<Model()> model = [] { return eight_blocks(); };
@@ -97,7 +97,7 @@ TEST(PipelineMisuse, LayoutsThatDoNotFitAreRefusedWithTheRule) {
          x.pipeline().schedule = "zb-v";
          x.options.reproducible_slots = 4;
        },
-       "use a schedule with one stage a rank"},
+       "use a schedule with one stage per rank"},
   };
   const World world = World::threads(kWorld)[0];
   Start().trainer(world);
@@ -113,7 +113,7 @@ TEST(PipelineMisuse, LayoutsThatDoNotFitAreRefusedWithTheRule) {
   }
 }
 
-/// What each rank threw when rank 2 was started otherwise.
+/// Errors of all ranks when rank 2 was started differently.
 std::vector<std::string> start_with_one_that_differs(const std::function<void(Start&)>& change, BackendKind backend) {
   std::vector<std::string> errors(kWorld);
   std::mutex mutex;
@@ -134,7 +134,7 @@ std::vector<std::string> start_with_one_that_differs(const std::function<void(St
   return errors;
 }
 
-TEST(PipelineMisuse, RanksWithDifferentRecipesAreToldWhenTheyStart) {
+TEST(PipelineMisuse, RanksWithDifferentRecipesFailWhenTheyStart) {
   const std::vector<Refused> cases = {
       {"another schedule", [](Start& x) { x.pipeline().schedule = "zb-h1"; }, "; rank 0 has instructions: "},
       {"other stages",
@@ -143,7 +143,7 @@ TEST(PipelineMisuse, RanksWithDifferentRecipesAreToldWhenTheyStart) {
        },
        "; rank 0 has instructions: "},
       {"other micro-batches", [](Start& x) { x.options.micro_batch = 4; },
-       "; rank 0 has micro-batches: 8 a rank, in 1 slot, rank 2 has micro-batches: 4 a rank, in 1 slot"},
+       "; rank 0 has micro-batches: 8 per rank, in 1 slot, rank 2 has micro-batches: 4 per rank, in 1 slot"},
       {"another mesh",
        [](Start& x) {
          x.mesh = {{"dp", kWorld}};
@@ -173,7 +173,7 @@ TEST(PipelineMisuse, RanksWithDifferentRecipesAreToldWhenTheyStart) {
       const std::vector<std::string> errors = start_with_one_that_differs(c.change, backend);
       EXPECT_LT(Clock::now() - begin, 5s) << c.what;
       for (const std::string& error : errors) {
-        EXPECT_NE(error.find("rank 2 is about to train otherwise than rank 0"), std::string::npos) << c.what << ": " << error;
+        EXPECT_NE(error.find("rank 2 would train differently from rank 0"), std::string::npos) << c.what << ": " << error;
         EXPECT_NE(error.find(c.says), std::string::npos) << c.what << ": " << error;
         EXPECT_NE(error.find("start all ranks with the same recipe"), std::string::npos) << error;
       }
@@ -214,7 +214,7 @@ TEST(PipelineMisuse, ARankThatDoesNotStartIsNamedByAllOthers) {
     }
   });
   for (int rank : {0, 1, 3}) {
-    EXPECT_EQ(errors[rank].rfind("rank 2: did not come within 0.3 s", 0), 0u) << errors[rank];
+    EXPECT_EQ(errors[rank].rfind("rank 2: did not arrive within 0.3 s", 0), 0u) << errors[rank];
     EXPECT_NE(errors[rank].find("0 in starting to train for 2"), std::string::npos) << errors[rank];
   }
 }
@@ -235,7 +235,7 @@ class Deadly : public Block {
   int64_t step_, sample_;
 };
 
-/// Of four processes, one a stage, `victim` is killed in its second step, in the middle of the pipeline's flush.
+/// With four processes, one per stage, `victim` is killed in its second step, in the middle of the pipeline's flush.
 void expect_death_is_named(BackendKind backend, const std::string& schedule, int victim) {
   const std::string label = schedule + (backend == BackendKind::shm ? " shm" : " gloo");
   const auto results = test::run_processes(kWorld,

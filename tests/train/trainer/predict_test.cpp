@@ -102,7 +102,7 @@ at::Tensor alone(const Layout& layout) {
 
 using Compare = std::function<void(const at::Tensor& actual, const at::Tensor& expected, const std::string& what)>;
 
-/// Of a loader and of a batch, gathered or not, on every rank.
+/// From a loader and from a batch, gathered or not, on every rank.
 void expect_predictions(const Layout& layout, const Compare& compare) {
   const at::Tensor expected = alone(layout);
   test::run_ranks(layout.ranks(), [&](World world) {
@@ -166,9 +166,9 @@ TEST(Predictions, AreWhatAnEvaluationIsOf) {
   test::run_ranks(2, [](World world) {
     Rank rank(world, {"dp_2", "deep_gpt", 1, 2});
     const LossValue loss = cross_entropy(rank.trainer.predict(rank.loader, {.gathered = true}), rank.batch.target);
-    const EvaluationResult told = rank.trainer.evaluate(rank.loader);
-    EXPECT_EQ(told.count, loss.count);
-    EXPECT_NEAR(told.loss, loss.sum.item<double>() / static_cast<double>(loss.count), 1e-6);
+    const EvaluationResult reported = rank.trainer.evaluate(rank.loader);
+    EXPECT_EQ(reported.count, loss.count);
+    EXPECT_NEAR(reported.loss, loss.sum.item<double>() / static_cast<double>(loss.count), 1e-6);
   });
 }
 
@@ -192,7 +192,7 @@ TEST(Predictions, AreVisitedMicroBatchByMicroBatch) {
   });
 }
 
-/// Dropout and BatchNorm of torch's own, one of them set to evaluate by the user.
+/// torch's own Dropout and BatchNorm, one of them set to evaluate by the user.
 Model moody(torch::nn::Sequential& layers) {
   torch::nn::Dropout kept(0.5);
   kept->eval();
@@ -213,10 +213,10 @@ std::vector<double> run(bool predicts) {
   Trainer trainer(Mesh(World(), {{"dp", 1}}), moody(layers), AdamW{.lr = 0.01},
                   {.global_batch = 8, .micro_batch = 4, .average = {.decay = 0.5}});
   at::manual_seed(7);
-  std::vector<double> told;
+  std::vector<double> reported;
   const Batch batch{{at::arange(32, at::kFloat).view({8, 4}).sin()}, at::arange(8, at::kLong).remainder(3)};
   for (int step = 0; step < 3; ++step) {
-    told.push_back(trainer.step(batch).loss);
+    reported.push_back(trainer.step(batch).loss);
     if (predicts) {
       const at::Tensor first = trainer.predict(batch)[0];
       EXPECT_TRUE(at::equal(first, trainer.predict(batch)[0])) << "nothing is dropped, nothing moves";
@@ -224,11 +224,11 @@ std::vector<double> run(bool predicts) {
       trainer.with_average([&] { EXPECT_FALSE(at::equal(first, trainer.predict(batch)[0])) << "of the average"; });
       EXPECT_TRUE(at::equal(first, trainer.predict(batch)[0]));
     }
-    told.push_back(at::rand({1}).item<double>());
-    for (const auto& module : layers->children()) told.push_back(module->is_training() ? 1.0 : 0.0);
+    reported.push_back(at::rand({1}).item<double>());
+    for (const auto& module : layers->children()) reported.push_back(module->is_training() ? 1.0 : 0.0);
   }
-  trainer.for_each_weight([&](const std::string&, const at::Tensor& value) { told.push_back(value.sum().item<double>()); });
-  return told;
+  trainer.for_each_weight([&](const std::string&, const at::Tensor& value) { reported.push_back(value.sum().item<double>()); });
+  return reported;
 }
 
 TEST(Predictions, LeaveTheRunAsItWas) { EXPECT_EQ(run(true), run(false)); }
@@ -243,7 +243,7 @@ TEST(Predictions, OfNoSamplesOnARankAreNone) {
   });
 }
 
-TEST(Predictions, RefuseWhatIsNoBatchAndALoaderOfAnotherShare) {
+TEST(Predictions, RefuseInvalidBatchesAndALoaderOfAnotherShare) {
   Rank rank(World(), {"one"});
   EXPECT_EQ(test::refusal([&] { rank.trainer.predict(Batch{}); }), "trainer: a batch to predict has no inputs");
   const at::Tensor x = rank.batch.inputs[0];

@@ -30,7 +30,7 @@ struct Case {
   double ema = 0.0;
   std::string pack = "stream";
   std::string optimizer = "adamw";
-  int slots = 0;  ///< with tied embeddings: each use has gradients of its own
+  int slots = 0;  ///< with tied embeddings: each use has separate gradients
 };
 
 std::vector<Case> cases() {
@@ -91,7 +91,7 @@ Recipe recipe_of(const Case& c) {
       "memory_test.toml");
 }
 
-/// With places of two documents a sample where they are packed.
+/// With positions of two documents per sample if packed.
 Batch batch_of(int64_t samples, const Recipe& recipe) {
   const at::Tensor tokens = at::randint(256, {samples, 65}, at::detail::createCPUGenerator(5), at::kLong);
   Batch batch{{tokens.narrow(1, 0, 64).contiguous()}, tokens.narrow(1, 1, 64).contiguous(), 0};
@@ -126,9 +126,9 @@ CategoryBytes measure(const Recipe& recipe, const ResolvedLayout& layout) {
   return peak;
 }
 
-/// Where a processor multiplies bf16 itself, oneDNN brings what it multiplies into its own order first, in memory from
-/// LibTorch's allocator: the forecast, which is for any device, does not know of it. The largest is of the hidden values
-/// between the two linear layers, four times as wide as a block's output.
+/// On a processor with bf16 multiplication, oneDNN first reorders the operands, in memory from LibTorch's allocator, which the
+/// device-independent forecast does not include. The largest are the hidden values between the two linear layers, four times as
+/// wide as a block's output.
 double packed_for_products(const Recipe& recipe, const ResolvedLayout& layout) {
   if (layout.options.precision != Precision::bf16 || !__builtin_cpu_supports("avx512bf16")) return 0.0;
   return 4.0 * 2.0 *
@@ -151,7 +151,7 @@ TEST_P(MemoryTest, MeasuredIsAsPredicted) {
     const auto expected = static_cast<double>(predicted.estimate().of(category));
     const auto actual = static_cast<double>(measured[i]);
     const double packed = category == MemoryCategory::activations ? packed_for_products(recipe, predicted.plan.layout) : 0.0;
-    // Updates of whole tensors are told for a rank that owns all of the largest.
+    // Whole-tensor updates are forecast for a rank that owns all of the largest tensor.
     const bool bound = category == MemoryCategory::optimizer && GetParam().optimizer != "adamw";
     EXPECT_GE(actual, (bound ? 0.5 : 1.0 - kTolerance) * expected) << name(category);
     EXPECT_LE(actual, (1.0 + kTolerance) * expected + packed) << name(category);
@@ -186,7 +186,7 @@ struct Offloaded {
 };
 
 /// Not the prediction alone, which can be wrong in the same way twice: bytes with and without.
-TEST(MemoryOffload, FreesWhatIsPredicted) {
+TEST(MemoryOffload, FreesThePredictedMemory) {
   const char* activations = ", offload_activations = \"disk\"";
   const std::vector<Offloaded> cases = {
       {"inputs of all blocks", {"none", "blocks", "fp32"}, activations, MemoryCategory::activations},

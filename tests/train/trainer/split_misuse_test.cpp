@@ -81,12 +81,12 @@ TEST(SplitMisuse, OtherSamplesOnOneAxisAreFoundInEvaluations) {
       } catch (const InputError& refusal) {
         error = refusal.what();
       }
-      EXPECT_THAT(error, HasSubstr("place 1 on axis '" + axis + "' was given other samples than place 0"));
+      EXPECT_THAT(error, HasSubstr("index 1 on axis '" + axis + "' got different samples from index 0"));
     });
   }
 }
 
-/// Each rank of one replica reads samples of its own, as under data parallelism.
+/// Each rank of one replica reads its own samples, as under data parallelism.
 TEST(SplitMisuse, OtherSamplesOnOneAxisAreFound) {
   struct Case {
     std::vector<AxisSize> axes;
@@ -94,15 +94,15 @@ TEST(SplitMisuse, OtherSamplesOnOneAxisAreFound) {
     std::string says;                   ///< "": nothing is wrong
   };
   const Case cases[] = {
-      {{{"tp", 2}}, [](int rank) { return rank; }, "place 1 on axis 'tp' was given other samples than place 0"},
-      {{{"cp", 2}}, [](int rank) { return rank; }, "place 1 on axis 'cp' was given other samples than place 0"},
+      {{{"tp", 2}}, [](int rank) { return rank; }, "index 1 on axis 'tp' got different samples from index 0"},
+      {{{"cp", 2}}, [](int rank) { return rank; }, "index 1 on axis 'cp' got different samples from index 0"},
       {{{"cp", 2}, {"tp", 2}}, [](int rank) { return rank / 2; }, "on axis 'cp'"},
       {{{"cp", 2}, {"tp", 2}}, [](int rank) { return rank % 2; }, "on axis 'tp'"},
       {{{"dp", 2}, {"tp", 2}}, [](int rank) { return rank / 2; }, ""},
       {{{"pp", 2}},
        [](int rank) { return rank; },
-       "place 1 on axis 'pp' was given other samples than place 0, in inputs and targets"},
-      {{{"pp", 3}}, [](int rank) { return rank / 2; }, "place 2 on axis 'pp' was given other samples than place 0"},
+       "index 1 on axis 'pp' got different samples from index 0, in inputs and targets"},
+      {{{"pp", 3}}, [](int rank) { return rank / 2; }, "index 2 on axis 'pp' got different samples from index 0"},
       {{{"pp", 3}}, [](int rank) { return rank % 2; }, ""},  // the stage in the middle reads none
   };
   for (const Case& c : cases) {
@@ -162,7 +162,7 @@ INSTANTIATE_TEST_SUITE_P(
         Table{"twice", [](Model& m) { m.splits.push_back({.layer = "h.0.mlp.c_fc"}); }, "h.0.mlp.c_fc: two rules"},
         Table{"unit_0", [](Model& m) { rule_of(m, "h.*.mlp.c_fc").unit = 0; }, "h.0.mlp.c_fc: its rule keeps 0 positions"},
         Table{"unit_below_0", [](Model& m) { rule_of(m, "h.*.mlp.c_fc").unit = -4; }, "keeps -4 positions together"},
-        Table{"unit_too_large", [](Model& m) { rule_of(m, "h.*.mlp.c_fc").unit = 1 << 20; }, "are no multiple of 1048576"},
+        Table{"unit_too_large", [](Model& m) { rule_of(m, "h.*.mlp.c_fc").unit = 1 << 20; }, "are not a multiple of 1048576"},
         Table{"segment_below_0",
               [](Model& m) {
                 rule_of(m, "h.*.mlp.c_fc").segments = {-16, 80};
@@ -172,7 +172,7 @@ INSTANTIATE_TEST_SUITE_P(
               [](Model& m) {
                 rule_of(m, "h.*.mlp.c_fc").segments = {16, 16};
               },
-              "32 positions together"},
+              "32 positions in all"},
         Table{"norm_by_columns", [](Model& m) { m.splits.push_back({.layer = "ln_f"}); }, "ln_f: its weight has 1 dim"},
         Table{"norm_by_rows",
               [](Model& m) {
@@ -186,13 +186,13 @@ INSTANTIATE_TEST_SUITE_P(
         Table{"embedding_by_rows", [](Model& m) { rule_of(m, "wte").kind = kRows; }, "layer wte: an embedding", false},
         Table{"rows_left_out",
               [](Model& m) { std::erase_if(m.splits, [](const auto& r) { return r.layer == "h.*.mlp.c_proj"; }); },
-              "block 'h.0': a linear layer that no rule splits takes rows of 64, but its input has rows of 32", false},
+              "block 'h.0': a linear layer without a split rule takes rows of 64, but its input has rows of 32", false},
         Table{"less_than_a_head",
               [](Model& m) {
                 m = gpt({.layers = 1, .heads = 1, .width = 16, .context = kTokens, .vocabulary = kVocabulary});
                 for (const char* layer : {"h.*.attn.c_attn", "h.*.attn.c_proj"}) rule_of(m, layer).unit = 1;
               },
-              "are no queries, keys and values of 0 heads", false}),
+              "do not hold queries, keys and values of 0 heads", false}),
     [](const auto& info) { return info.param.name; });
 
 // On one device LibTorch refuses them. Where each rank looks for its own, none finds these.
@@ -203,8 +203,8 @@ TEST(SplitMisuse, IdsAndTargetsOutOfRangeAreNotSkipped) {
     const char* says;
   };
   const Wrong cases[] = {{false, kVocabulary, "index out of range"}, {false, -1, "index out of range"},
-                         {false, 1 << 20, "index out of range"},     {true, kVocabulary, "target 13 is no class of 13"},
-                         {true, -1, "target -1 is no class"},        {true, 1 << 20, "target 1048576 is no class"}};
+                         {false, 1 << 20, "index out of range"},     {true, kVocabulary, "target 13 is not one of 13 classes"},
+                         {true, -1, "target -1 is not one of"},      {true, 1 << 20, "target 1048576 is not one of"}};
   for (const Wrong& wrong : cases) {
     for (const int tp : {2, 4}) {
       for (const bool sequence_parallel : {false, true}) {
@@ -269,8 +269,8 @@ TEST(SplitMisuse, ContextsMadeByHand) {
 
 TEST(SplitMisuse, Meshes) {
   const std::pair<std::vector<AxisSize>, const char*> cases[] = {
-      {{{"tp", 2}, {"dp", 2}}, "outermost first they must be in the order"},
-      {{{"tp", 2}, {"cp", 2}}, "outermost first they must be in the order"},
+      {{{"tp", 2}, {"dp", 2}}, "outermost first, they must be in the order"},
+      {{{"tp", 2}, {"cp", 2}}, "outermost first, they must be in the order"},
       {{{"ep", 2}}, "mesh axis 'ep' has size 2"},
       {{{"tp", 8}}, "layout.tp = 8 does not divide its 2 heads"},
   };

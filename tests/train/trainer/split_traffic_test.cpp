@@ -1,5 +1,5 @@
-// Bytes on the wire of a step whose layers and sequences are divided over ranks: what the groups count while a Trainer runs it
-// is what the program declares, and inside blocks what measure_cost() recorded, instruction by instruction.
+// Bytes on the wire of a step with layers and sequences divided over ranks: the groups' counts while a Trainer runs equal the
+// program's and, inside blocks, measure_cost()'s, instruction by instruction.
 #include <ATen/ops/arange.h>
 #include <ATen/ops/randint.h>
 #include <fmt/format.h>
@@ -76,7 +76,7 @@ Recipe recipe_of(const Case& c, const std::string& model) {
                       "split_traffic_test.toml");
 }
 
-/// What each block and the loss send in a micro-batch, as rank 0 of tp and cp.
+/// Bytes sent by each block and the loss in a micro-batch, on rank 0 of tp and cp.
 struct Recorded {
   std::vector<MeasuredCost> blocks;
   std::vector<RecordedCall> loss;
@@ -120,18 +120,18 @@ int64_t bytes_of(const InstructionList& list, const Recorded& recorded) {
   return bytes;
 }
 
-/// What pipelines and a master send beside what they declare: the shapes of each block's activation, and of inputs, once a step
-/// to each rank (engine/transfers.cpp).
+/// Undeclared bytes of pipelines and a master: the shapes of each block's activation, and of inputs, once per step to each rank
+/// (engine/transfers.cpp).
 int64_t shape_bytes(const InstructionList& list) {
-  std::set<std::tuple<int, Payload, int>> told;
+  std::set<std::tuple<int, Payload, int>> reported;
   for (const Instruction& x : list) {
     const bool has_shape = x.what == Payload::activation || x.what == Payload::batch;
-    if (x.op == Op::send && has_shape) told.insert({x.peer, x.what, x.first});
+    if (x.op == Op::send && has_shape) reported.insert({x.peer, x.what, x.first});
   }
-  return static_cast<int64_t>(told.size()) * 1024;
+  return static_cast<int64_t>(reported.size()) * 1024;
 }
 
-/// With places of two documents a sample where they are packed.
+/// With positions of two documents per sample if packed.
 Batch batch_of(int64_t samples, const Recipe& recipe) {
   const at::Tensor tokens = at::randint(256, {samples, kTokens + 1}, at::detail::createCPUGenerator(7), at::kLong);
   Batch batch{{tokens.narrow(1, 0, kTokens).contiguous()}, tokens.narrow(1, 1, kTokens).contiguous(), 0};

@@ -92,7 +92,7 @@ TEST(SyncBatchNorm, ResnetsHaveTheSameBitsInEveryCut) {
         world,
         {.layout = {.axes = {{"pp", 5}}, .options = options},
          .trained = {.model = job.model, .optimizer = Sgd{.lr = 0.05}, .batches = whole_batches(job.batch_of), .steps = 2}});
-    EXPECT_EQ(found.likeness, Likeness::bit_identical);
+    EXPECT_EQ(found.match, LayoutMatch::bit_identical);
   });
 }
 
@@ -119,7 +119,7 @@ TEST(SyncBatchNorm, MeetsTheOthersMicroBatchByMicroBatch) {
           world,
           {.layout = {.axes = c.axes, .options = options},
            .trained = {.model = job.model, .optimizer = Sgd{.lr = 0.05}, .batches = whole_batches(job.batch_of), .steps = 2}});
-      EXPECT_NE(found.likeness, Likeness::different) << c.name;
+      EXPECT_NE(found.match, LayoutMatch::different) << c.name;
     });
   }
 }
@@ -132,9 +132,8 @@ TEST(SyncBatchNorm, AsksForOneMicroBatchARankInSlots) {
         test::refusal([&] {
           Trainer(Mesh(world, {{"dp", 2}}), resnet_job().model(), Sgd{}, options);
         }),
-        "trainer: 4 reproducible slots whose samples are normalised together (sync_batch_norm); must be a power of two "
-        "that the data-parallel ranks (2) divide and that divides the global batch of 16, in micro-batches of all samples "
-        "of a rank (8, not 2)");
+        "trainer: 4 reproducible slots with sync_batch_norm; they must be a power of two, a multiple of the data-parallel "
+        "ranks (2) and a divisor of the global batch (16), and a rank's samples must be one micro-batch (8, not 2)");
   });
 }
 

@@ -1,5 +1,5 @@
-// Weights that several blocks read: with reproducible slots each use has a sum of its own, so that wherever the uses are, the
-// bits are those of one device.
+// Weights read by several blocks: with reproducible slots each use has a separate sum, so the bits equal one device's wherever
+// the uses are.
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/randint.h>

@@ -1,4 +1,4 @@
-// Bytes on the wire: what the groups count in a step is what the program says (law 6), at every level and mesh.
+// Bytes on the wire: the groups' counts in a step equal the program's (law 6), at every level and mesh.
 #include <ATen/ops/randint.h>
 #include <gtest/gtest.h>
 

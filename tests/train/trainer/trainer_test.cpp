@@ -1,4 +1,4 @@
-// The Trainer as a library's user meets it: what it refuses, torch::nn modules, evaluation over uneven shares, given weights.
+// The Trainer as a library user sees it: errors, torch::nn modules, evaluation over uneven shares, given weights.
 #include "weft/train/trainer/trainer.h"
 
 #include <ATen/CPUGeneratorImpl.h>
@@ -80,12 +80,12 @@ INSTANTIATE_TEST_SUITE_P(
                     3,
                     {{"dp", 3}},
                     {.global_batch = 8, .micro_batch = 1},
-                    "a global batch of 8 is not divided by 3 data-parallel ranks with micro-batches of 1; use a multiple of 3"},
+                    "global batch 8 is not divisible by 3 data-parallel ranks with micro-batches of 1; use a multiple of 3"},
         RefusedCase{"micro_batch",
                     2,
                     {{"dp", 2}},
                     {.global_batch = 8, .micro_batch = 3},
-                    "a global batch of 8 is not divided by 2 data-parallel ranks with micro-batches of 3; use a multiple of 6"},
+                    "global batch 8 is not divisible by 2 data-parallel ranks with micro-batches of 3; use a multiple of 6"},
         RefusedCase{"no_micro_batch",
                     1,
                     {{"dp", 1}},
@@ -95,12 +95,12 @@ INSTANTIATE_TEST_SUITE_P(
                     4,
                     {{"dp", 4}},
                     {.global_batch = 8, .micro_batch = int64_t{1} << 62},
-                    "more samples than can be counted"},
+                    "exceed the range of counts"},
         RefusedCase{"more_micro_batches_than_counted",
                     1,
                     {{"dp", 1}},
                     {.global_batch = (int64_t{1} << 32) + 4, .micro_batch = 1},
-                    "more of them than can be counted; use larger ones"},
+                    "too many of them to count; use larger ones"},
         RefusedCase{"slots_below_ranks",
                     4,
                     {{"dp", 4}},
@@ -111,7 +111,7 @@ INSTANTIATE_TEST_SUITE_P(
                     {{"dp", 1}},
                     {.global_batch = 8, .micro_batch = 4, .reproducible_slots = 4},
                     "4 reproducible slots; must be a power of two that the data-parallel ranks (1) divide, and that divides "
-                    "the micro-batches a step (2)"},
+                    "the micro-batches per step (2)"},
         RefusedCase{"slots_no_power_of_two",
                     3,
                     {{"dp", 3}},
@@ -126,17 +126,17 @@ INSTANTIATE_TEST_SUITE_P(
                     4,
                     {{"dp", 2}, {"cp", 2}},
                     {.global_batch = 8, .micro_batch = 4},
-                    "layout.cp = 2: the samples of model 'mlp' are no sequences that ranks can share"},
+                    "layout.cp = 2: model 'mlp' does not read sequences that ranks can share"},
         RefusedCase{"shards_outside_replicas",
                     4,
                     {{"shard", 2}, {"dp", 2}},
                     {.global_batch = 8, .micro_batch = 2, .reproducible_slots = 4},
-                    "a mesh with the axes shard, dp; outermost first they must be in the order pp, dp, shard, cp, tp"},
+                    "a mesh with the axes shard, dp; outermost first, they must be in the order pp, dp, shard, cp, tp"},
         RefusedCase{"pipelines_of_neighbours",
                     4,
                     {{"dp", 2}, {"pp", 2}},
                     {.global_batch = 8, .micro_batch = 2},
-                    "a mesh with the axes dp, pp; outermost first they must be in the order pp, dp, shard, cp, tp"}),
+                    "a mesh with the axes dp, pp; outermost first, they must be in the order pp, dp, shard, cp, tp"}),
     [](const auto& info) { return info.param.name; });
 
 TEST(Trainer, RefusesBatchesOfAnotherSize) {
@@ -146,7 +146,7 @@ TEST(Trainer, RefusesBatchesOfAnotherSize) {
             std::string::npos)
       << share;
   EXPECT_EQ(trainer.steps_done(), 0);
-  trainer.step(batch_of(0));  // what was refused left nothing behind
+  trainer.step(batch_of(0));  // refused calls have no side effects
   EXPECT_EQ(trainer.steps_done(), 1);
   const std::string micro = test::refusal([&] { trainer.step([] { return slice(batch_of(0), 0, 2); }); });
   EXPECT_NE(micro.find("input 0 has 2 samples in a micro-batch, must have 4; make the loader with trainer.loader_options()"),
@@ -154,7 +154,7 @@ TEST(Trainer, RefusesBatchesOfAnotherSize) {
       << micro;
 }
 
-TEST(Trainer, RefusesToTellBeforeTheStartWhatIsNotThereYet) {
+TEST(Trainer, RefusesQueriesBeforeTheStart) {
   Trainer trainer(Mesh(World(), {{"dp", 1}}), tiny_mlp(), Sgd{}, {.global_batch = 8, .micro_batch = 4});
   EXPECT_EQ(test::refusal([&] { trainer.step_times(); }),
             "trainer: step_times() before the start; call trace(true) and a step first");
@@ -170,13 +170,12 @@ TEST(Trainer, RefusesToStepAModelWithNothingToTrain) {
   torch::nn::Sequential net(torch::nn::Linear(6, 3), torch::nn::BatchNorm1d(torch::nn::BatchNorm1dOptions(3).affine(false)));
   for (at::Tensor& parameter : net->parameters()) parameter.requires_grad_(false);
   Trainer trainer(Mesh(World(), {{"dp", 1}}), sequential_model("net", net), Sgd{}, {.global_batch = 8, .micro_batch = 4});
-  EXPECT_EQ(
-      test::refusal([&] { trainer.step(batch_of(0)); }),
-      "trainer: the model has nothing to train, as all of its parameters are frozen or it has none; leave requires_grad on "
-      "some before the trainer is made, or only evaluate");
+  EXPECT_EQ(test::refusal([&] { trainer.step(batch_of(0)); }),
+            "trainer: the model has nothing to train: all its parameters are frozen, or it has none; leave requires_grad on "
+            "some before the trainer is made, or only evaluate");
 }
 
-TEST(Trainer, TakesTheLearningRateOfTheOptimizerUnlessTold) {
+TEST(Trainer, UsesTheOptimizersLearningRateByDefault) {
   const Mesh mesh(World(), {{"dp", 1}});
   EXPECT_EQ(Trainer(mesh, tiny_mlp(), AdamW{.lr = 0.25}, {}).learning_rate(), 0.25);
   EXPECT_EQ(Trainer(mesh, tiny_mlp(), Sgd{.lr = 0.5}, {.learning_rate = {.warmup = 5}}).learning_rate(), 0.1);
@@ -296,7 +295,7 @@ TEST(Trainer, EvaluatesEachSampleOnceOnAnyNumberOfRanks) {
   }
 }
 
-/// Of six numbers to be predicted; or of one, which would be taken for the only class.
+/// Six numbers to predict; or one, which would be taken for the only class.
 class Numbers : public Dataset {
  public:
   explicit Numbers(int64_t width) : width_(width) {}

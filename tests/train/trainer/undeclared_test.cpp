@@ -1,5 +1,4 @@
-// What a block of the user's own reads and does not tell of: a parameter that its parameters() lack, a constant that it
-// changes.
+// Undeclared inputs of a custom block: a parameter missing from its parameters(), a constant that it changes.
 #include <ATen/CPUGeneratorImpl.h>
 #include <ATen/ops/ones.h>
 #include <ATen/ops/randn.h>
@@ -35,7 +34,7 @@ struct Layers {
 
 using Forward = std::function<at::Tensor(Layers&, const at::Tensor&)>;
 
-/// Tells of one of its layers, and of a constant.
+/// Declares one of its layers, and a constant.
 class Own : public Block {
  public:
   explicit Own(Forward forward) : forward_(std::move(forward)) {}
@@ -58,7 +57,7 @@ LossValue squares(const Tensors& outputs, const at::Tensor& target) {
   return {outputs.front().sub(target).square().sum(), target.numel()};
 }
 
-/// What a step says, or an evaluation.
+/// The error of a step or an evaluation.
 std::string refused(const Forward& forward, bool evaluates) {
   Model model{.name = "net", .blocks = {}, .loss = squares};
   for (const char* name : {"a", "b"}) model.blocks.push_back({name, name, std::make_shared<Own>(forward)});
@@ -100,7 +99,7 @@ TEST(Undeclared, ParametersAreNamedWithTheirBlock) {
         continue;
       }
       EXPECT_THAT(error,
-                  HasSubstr("model: the forward of block 'a' reads a parameter that its parameters() lack (" + row.what));
+                  HasSubstr("model: the forward of block 'a' reads a parameter missing from its parameters() (" + row.what));
     }
   }
 }

@@ -41,7 +41,7 @@ LossValue loss(const Tensors& outputs, const at::Tensor& target) {
   return cross_entropy({outputs[0].unsqueeze(1).expand({target.size(0), target.size(1), 3})}, target);
 }
 
-/// One to nine targets a sample, those of the first step's first micro-batch among the fewest; some do not count.
+/// One to nine targets per sample, the fewest in the first step's first micro-batch; some do not count.
 Batch micro_batch(int64_t step, int64_t micro) {
   constexpr std::array kTargets = {1, 9, 3, 2, 6};
   at::Generator generator = at::detail::createCPUGenerator(static_cast<uint64_t>(100 * step + micro));
@@ -87,7 +87,7 @@ struct Case {
 
 void PrintTo(const Case& c, std::ostream* out) { *out << c.name; }
 
-/// What rank 0 has.
+/// Rank 0's result.
 Result train(const Case& c) {
   Result result;
   test::run_ranks(c.pp * c.dp * c.shard, [&](World world) {

@@ -1,5 +1,5 @@
-// A parameter that has no gradient in a step is left as it is, as PyTorch leaves it: neither decay nor momentum moves it, and
-// its age stays. What counts is the global batch: ranks, stages and micro-batches tell one another.
+// A parameter without a gradient in a step is unchanged, as in PyTorch: neither decay nor momentum moves it, and its age stays.
+// The global batch decides: ranks, stages and micro-batches exchange this.
 #include <ATen/ops/arange.h>
 #include <ATen/ops/ones.h>
 #include <gtest/gtest.h>
@@ -46,7 +46,7 @@ struct RoutedImpl : torch::nn::Module {
 };
 TORCH_MODULE(Routed);
 
-/// With a second block, which pipelines need, and a loss that is linear in the first one's weights.
+/// Has a second block, which pipelines need, and a loss linear in the first one's weights.
 torch::nn::Sequential layers() {
   torch::nn::Sequential layers(Routed(), torch::nn::Linear(kWidth, kWidth));
   int64_t seed = 1;
@@ -57,7 +57,7 @@ torch::nn::Sequential layers() {
 
 LossValue product(const Tensors& out, const at::Tensor& target) { return {(out.front() * target).sum(), target.numel()}; }
 
-/// Of the whole batch: its last sample goes to the layer for some, or none does.
+/// The whole batch: its last sample uses the layer in some steps; in others none does.
 Batch batch_of(bool picked) {
   Batch batch{.inputs = {numbers({kSamples, kWidth}, 7)}, .target = numbers({kSamples, kWidth}, 9)};
   if (picked) batch.inputs.front()[kSamples - 1][0] = 2.0;
@@ -137,7 +137,7 @@ std::vector<Row> rows() {
   return rows;
 }
 
-TEST(UnusedParameters, MoveAsIfTheStepsHadNotBeen) {
+TEST(UnusedParameters, MoveLikeWithoutTheSteps) {
   at::NoGradGuard no_grad;
   const torch::nn::Sequential begun = layers();
   const at::Tensor none = begun->named_parameters()["0.none.weight"], some = begun->named_parameters()["0.some.weight"];
@@ -193,14 +193,14 @@ TEST(UnusedParameters, AreLeftAsLibTorchLeavesThem) {
       EXPECT_TRUE(value.allclose(expected.at(name), 1e-6, 1e-7)) << name << '\n' << value << expected.at(name);
     }
   };
-  // All parameters decay there, and those of two dimensions here.
+  // All parameters decay there, two-dimensional ones here.
   compare(Sgd{.lr = kRate, .momentum = 0.9, .weight_decay = 0.0},
           libtorch<torch::optim::SGD>(torch::optim::SGDOptions(kRate).momentum(0.9), steps));
   compare(AdamW{.lr = kRate, .beta1 = 0.9, .beta2 = 0.99, .weight_decay = 0.0},
           libtorch<torch::optim::AdamW>(torch::optim::AdamWOptions(kRate).betas({0.9, 0.99}).weight_decay(0.0), steps));
 }
 
-/// Weft's own blocks tell nothing of theirs; a block behind them that reads their outputs without a graph is refused.
+/// weft's own blocks declare no unused parameters; a block after them that reads their outputs without a graph is refused.
 TEST(UnusedParameters, OfBlocksThatAlwaysUseAllAreRefused) {
   Model model = mlp({.inputs = kWidth, .width = kWidth, .layers = 2, .classes = kWidth});
   torch::nn::Linear last(kWidth, kWidth);

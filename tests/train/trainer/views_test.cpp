@@ -1,5 +1,5 @@
-// What a block hands on may be a view of any strides, by which the next one's kernels round: its copies on another stage, on
-// disk or in host memory lie in memory as it does, so that all layouts have the same bits.
+// A block may pass on a view with any strides, which affect rounding in the next one's kernels: copies on another stage, on
+// disk or in host memory keep the strides, so that all layouts have the same bits.
 #include <ATen/ops/arange.h>
 #include <gtest/gtest.h>
 #include <torch/nn/modules/linear.h>
@@ -26,7 +26,7 @@ at::Tensor numbers(at::IntArrayRef sizes, int64_t seed) {
   return at::arange(numel, at::kFloat).mul(0.37).add(static_cast<double>(seed)).sin().view(sizes);
 }
 
-/// Two layers over [samples, tokens, width], the first of which hands on a view of what it computes, and a sum of squares.
+/// Two layers over [samples, tokens, width], the first of which passes on a view of its result, and a sum of squares.
 Model model_of(const View& view) {
   Model model{.name = "net", .blocks = {}, .loss = [](const Tensors& out, const at::Tensor& target) -> LossValue {
                 return {out.front().sin().square().sum(), target.numel()};

@@ -1,4 +1,4 @@
-// Votes: numbers that ranks add up with the losses of a step, in no collective of their own.
+// Votes: numbers that ranks sum together with the losses of a step, without an extra collective.
 #include <gtest/gtest.h>
 
 #include <functional>

@@ -6,7 +6,7 @@
 namespace weft::slow_links_test {
 namespace {
 
-std::string told(const std::vector<std::string>& hosts, const std::vector<double>& rates, double usual) {
+std::string reported(const std::vector<std::string>& hosts, const std::vector<double>& rates, double usual) {
   std::string text;
   for (const SlowLink& link : find_slow_links(hosts, rates, usual)) text += link.what + "; ";
   return text;
@@ -26,7 +26,7 @@ TEST(SlowLinks, AHostIsNamedWhereBothItsLinksAre) {
       {{"a", "b", "c"}, {100, 100, 1}, "the link from host c to host a is slow; "},
       {{"a", "b", "c"}, {1, 100, 1}, "host a has slow links; "},
   };
-  for (const Case& c : cases) EXPECT_EQ(told(c.hosts, c.rates, 100.0), c.says);
+  for (const Case& c : cases) EXPECT_EQ(reported(c.hosts, c.rates, 100.0), c.says);
 }
 
 TEST(SlowLinks, TheUsualRateIsThatOfGoodDays) {

@@ -1,4 +1,4 @@
-// Ranks that hold up the others are found by what is their own of a step, and told once.
+// Stragglers are found by their own work in a step, and reported once.
 #include "weft/train/watch/stragglers.h"
 
 #include <gtest/gtest.h>
@@ -40,33 +40,32 @@ TEST(Stragglers, AreThoseBehindTheOthersOfTheirClass) {
   }
 }
 
-TEST(Stragglers, AreToldWithTheirPhase) {
+TEST(Stragglers, AreReportedWithTheirPhase) {
   const std::vector<OwnTime> times = {{.data_s = 0.001, .compute_s = 0.026}, {.data_s = 0.015, .compute_s = 0.026}};
   const auto found = find_stragglers(times, {0, 0});
   ASSERT_EQ(found.size(), 1u);
   EXPECT_EQ(straggler_text(found[0], "b"),
-            "rank 1 on host b is behind: its steps take 1.52 times what others' take (41.0 ms beside 27.0 ms), in waiting for "
-            "samples");
+            "rank 1 on host b is behind: its steps take 1.52x the others' median (41.0 ms vs 27.0 ms), waiting for samples");
 }
 
-// Rank 2 is behind in the first window and the second, well in the third, behind in the fourth: told in the first and the
+// Rank 2 is behind in the first window and the second, fine in the third, behind in the fourth: reported in the first and the
 // fourth.
-TEST(Stragglers, AreToldOnceUntilTheyHaveCaughtUp) {
+TEST(Stragglers, AreReportedOnceUntilTheyRecover) {
   const std::vector<std::string> hosts = {"a", "a", "b", "b"};
   const auto on_rank = [](World world) {
     const Mesh mesh(world, {{"dp", 4}});
     StragglerWatch watch(mesh, mesh.group(mesh.axis("dp")), at::kCPU);
-    std::vector<int> told;
+    std::vector<int> printed;
     for (int window = 0; window < 4; ++window) {
       for (int step = 0; step < StragglerWatch::kWindow; ++step) {
         const bool slow = world.rank() == 2 && window != 2, outlier = world.rank() == 1 && step < 5;
         for (const std::string& line : watch.add({.data_s = 0.0, .compute_s = slow ? 0.030 : outlier ? 0.5 : 0.020}, 0.0)) {
-          told.push_back(window);
-          if (line.find("rank 2 on host b is behind: its steps take 1.50 times") != 0) throw std::runtime_error(line);
+          printed.push_back(window);
+          if (line.find("rank 2 on host b is behind: its steps take 1.50x") != 0) throw std::runtime_error(line);
         }
       }
     }
-    if (told != std::vector<int>{0, 3}) throw std::runtime_error("told " + std::to_string(told.size()) + " times");
+    if (printed != std::vector<int>{0, 3}) throw std::runtime_error("printed " + std::to_string(printed.size()) + " times");
   };
   test::run_ranks(4, on_rank, {.hosts = hosts});
 }

@@ -13,13 +13,13 @@ namespace weft {
 namespace {
 
 constexpr int64_t kMostElements = int64_t{1} << 56;
-constexpr int64_t kMostRuns = int64_t{1} << 25;  // of a tensor's pieces: each takes some memory to check
+constexpr int64_t kMostRuns = int64_t{1} << 25;  // per tensor: checking takes memory for each run
 
 void require(bool good, const std::string& what) {
   if (!good) throw InputError(what);
 }
 
-/// A plain name: no file outside the checkpoint's folder.
+/// True for a plain name: the file cannot be outside the checkpoint's folder.
 bool is_plain(const std::string& file) {
   return !file.empty() && file != "." && file != ".." && file.find('/') == std::string::npos &&
          file.find('\0') == std::string::npos;
@@ -27,7 +27,7 @@ bool is_plain(const std::string& file) {
 
 using Range = std::pair<int64_t, int64_t>;
 
-/// Of sorted ranges: whether they lie side by side over [0, end), or at least apart.
+/// True if the ranges, once sorted, cover [0, end) without gap or overlap (`whole`), or at least do not overlap.
 bool covers(std::vector<Range>& ranges, int64_t end, bool whole) {
   std::sort(ranges.begin(), ranges.end());
   int64_t at = 0;
@@ -44,25 +44,25 @@ void check_piece(const CheckpointIndex& index, const StoredPiece& piece, int64_t
                         (e.count == 1 || (e.stride >= e.length && e.stride <= numel)) &&
                         (e.count == 1 || e.count - 1 <= (numel - e.begin - e.length) / e.stride);
   require(in_range,
-          fmt::format("elements [{}, {}, {}, {}] are not within its {}", e.begin, e.length, e.stride, e.count, numel));
+          fmt::format("elements [{}, {}, {}, {}] exceed its {} elements", e.begin, e.length, e.stride, e.count, numel));
   const auto file = index.files.find(piece.file);
-  require(file != index.files.end(), fmt::format("file '{}' is not among the files", piece.file));
+  require(file != index.files.end(), fmt::format("file '{}' is not in \"files\"", piece.file));
   const int64_t bytes = e.numel() * element_bytes;
   require(piece.offset >= 0 && piece.offset <= file->second && bytes <= file->second - piece.offset,
-          fmt::format("{} bytes from {} on are not within {}", bytes, piece.offset, piece.file));
+          fmt::format("{} bytes from offset {} exceed {}", bytes, piece.offset, piece.file));
   const auto sums = static_cast<int64_t>(piece.checksums.size());
   require(sums == ceil_divide(bytes, index.chunk_bytes),
           fmt::format("{} checksums for {} bytes in chunks of {}", sums, bytes, index.chunk_bytes));
 }
 
-/// Which elements its pieces have, run by run.
+/// Checks the elements in a tensor's pieces, run by run.
 void check_elements(const StoredState& tensor, int64_t numel, bool whole) {
   int64_t runs = 0, elements = 0;
   for (const StoredPiece& piece : tensor.pieces) {
     runs += piece.elements.count;
     require(runs <= kMostRuns, "its pieces are cut into too many runs");
     elements += piece.elements.numel();
-    require(elements <= numel, "its pieces have more elements than it");
+    require(elements <= numel, "its pieces have more elements than its shape");
   }
   std::vector<Range> ranges;
   ranges.reserve(static_cast<size_t>(runs));
@@ -70,15 +70,15 @@ void check_elements(const StoredState& tensor, int64_t numel, bool whole) {
     const ElementRuns& e = piece.elements;
     for (int64_t i = 0; i < e.count; ++i) ranges.emplace_back(e.begin + i * e.stride, e.begin + i * e.stride + e.length);
   }
-  require(covers(ranges, numel, whole), "its pieces overlap, or leave elements out");
+  require(covers(ranges, numel, whole), "its pieces overlap or leave elements out");
 }
 
 }  // namespace
 
 int64_t checked_numel(const std::vector<int64_t>& shape) {
-  int64_t numel = 1, others = 1;  // the sizes that are not zero
+  int64_t numel = 1, others = 1;  // product of the sizes that are not zero
   for (const int64_t size : shape) {
-    require(size >= 0 && (size == 0 || others <= kMostElements / size), "its shape cannot be");
+    require(size >= 0 && (size == 0 || others <= kMostElements / size), "its shape is invalid");
     numel *= size;
     others *= std::max<int64_t>(1, size);
   }
@@ -89,7 +89,7 @@ void check_index(const CheckpointIndex& index, bool whole) {
   require(index.chunk_bytes >= 4096 && index.chunk_bytes <= (int64_t{1} << 30), "\"chunk_bytes\" is out of range");
   std::map<std::string, std::vector<Range>> used;
   for (const auto& [file, bytes] : index.files) {
-    require(is_plain(file) && bytes >= 0, fmt::format("file '{}' cannot be", file));
+    require(is_plain(file) && bytes >= 0, fmt::format("file '{}' has an invalid name or length", file));
     used[file];
   }
   for (const auto& [name, tensor] : index.tensors) {
@@ -106,7 +106,7 @@ void check_index(const CheckpointIndex& index, bool whole) {
     }
   }
   for (auto& [file, ranges] : used) {
-    require(covers(ranges, index.files.at(file), true), fmt::format("pieces in {} overlap, or leave bytes out", file));
+    require(covers(ranges, index.files.at(file), true), fmt::format("pieces in {} overlap or leave bytes out", file));
   }
 }
 

@@ -21,19 +21,19 @@ constexpr int64_t kMostMarkerBytes = 1 << 16;
 
 std::string below(const std::string& folder, const char* file) { return folder.empty() ? file : folder + "/" + file; }
 
-/// Of an index with that text.
+/// Marker for an index with that text.
 std::string marker_text(const std::string& index) {
   const nlohmann::ordered_json marker = {{"index_bytes", index.size()}, {"index_sha256", sha256(index)}};
   return marker.dump() + "\n";
 }
 
-/// "data-00003.bin".
+/// True for "data-00003.bin".
 bool is_data(const std::string& file) {
   if (!file.starts_with("data-") || !file.ends_with(".bin") || file.size() < 14) return false;
   return std::all_of(file.begin() + 5, file.end() - 4, [](char c) { return c >= '0' && c <= '9'; });
 }
 
-/// Whether a file begins as an index does.
+/// True if a file begins as an index does.
 bool is_index(Storage& storage, const std::string& path) {
   constexpr std::string_view kBegin = "{\n\"format\": \"weft checkpoint\"";
   const std::unique_ptr<StorageReader> file = storage.open(path);
@@ -52,13 +52,13 @@ void require_files(Storage& storage, const std::string& path, const CheckpointIn
     }
     if (there == bytes) continue;
     throw InputError(fmt::format(
-        "{}: {} where rank 0 looks, though a rank has written {} bytes of it; all ranks must save to one "
-        "folder (save.folder), which all hosts share",
-        storage.full(below(path, file.c_str())), there ? fmt::format("it has {} bytes", *there) : "it is not there", bytes));
+        "{}: rank 0 {}, but a rank has written {} bytes of it; all ranks must save to one "
+        "folder (save.folder) that all hosts share",
+        storage.full(below(path, file.c_str())), there ? fmt::format("sees {} bytes", *there) : "does not see it", bytes));
   }
 }
 
-/// Also what AtomicFile leaves when it is killed.
+/// True for files of a checkpoint, including what a killed AtomicFile leaves.
 bool is_of_checkpoint(const std::string& file) {
   return file == kIndexFile || file == kCompleteFile || is_data(file) ||
          (file.starts_with(".weft-") && file.ends_with(".partial"));
@@ -86,13 +86,13 @@ bool is_complete(Storage& storage, const std::string& path) { return storage.has
 
 CheckpointIndex read_checkpoint(Storage& storage, const std::string& path) {
   if (!is_complete(storage, path)) {
-    throw InputError(fmt::format("{}: no checkpoint: it has no {}, which is written last; name the folder of one that is whole",
+    throw InputError(fmt::format("{}: not a complete checkpoint: {}, written last, is missing; name a folder that has it",
                                  storage.full(path), kCompleteFile));
   }
   const std::string marker = storage.read_text(below(path, kCompleteFile), kMostMarkerBytes);
   const std::string text = storage.read_text(below(path, kIndexFile), kMostIndexBytes);
   if (marker != marker_text(text)) {
-    throw DamageError(fmt::format("{}: it is not the index that {} tells of, which has another SHA-256: one of them is damaged",
+    throw DamageError(fmt::format("{}: its SHA-256 is not the one in {}: one of the two is damaged",
                                   storage.full(below(path, kIndexFile)), kCompleteFile));
   }
   return parse_index(text, storage.full(below(path, kIndexFile)));
@@ -108,7 +108,7 @@ std::vector<int64_t> complete_checkpoints(Storage& storage) {
   return steps;
 }
 
-/// Of a link the link alone goes: what it leads to is another run's.
+/// Removes only the link if `path` is one: its target belongs to another run.
 void remove_checkpoint(Storage& storage, const std::string& path) {
   if (storage.is_link(path)) return storage.remove(path);
   storage.remove(below(path, kCompleteFile));
@@ -122,12 +122,12 @@ void remove_checkpoint(Storage& storage, const std::string& path) {
 void clear_checkpoint(Storage& storage, const std::string& path) {
   if (storage.is_link(path)) return remove_checkpoint(storage, path);
   const std::vector<std::string> files = storage.list(path);
-  // An index that is damaged is known by what is beside it.
+  // A damaged index is recognized by the files next to it.
   const bool is_known =
       std::any_of(files.begin(), files.end(), [](const std::string& file) { return file == kCompleteFile || is_data(file); });
   for (const std::string& file : files) {
     if (is_of_checkpoint(file) && (file != kIndexFile || is_known || is_index(storage, below(path, kIndexFile)))) continue;
-    throw InputError(fmt::format("{}: it holds '{}', which is of no checkpoint; name a folder of its own for each checkpoint",
+    throw InputError(fmt::format("{}: it holds '{}', not a checkpoint's file; use a separate folder for each checkpoint",
                                  storage.full(path), file));
   }
   remove_checkpoint(storage, path);
@@ -135,7 +135,7 @@ void clear_checkpoint(Storage& storage, const std::string& path) {
 
 void remove_incomplete(Storage& storage) {
   for (const std::string& name : storage.list("")) {
-    if (!checkpoint_step(name) || storage.is_link(name) || storage.is_no_folder(name)) continue;
+    if (!checkpoint_step(name) || storage.is_link(name) || storage.is_not_a_folder(name)) continue;
     if (!is_complete(storage, name)) remove_checkpoint(storage, name);
   }
 }
@@ -168,7 +168,7 @@ CheckpointPath parent_and_name(const std::string& path) {
   const std::string last = slash == std::string::npos ? plain : plain.substr(slash + 1);
   const bool is_bucket = scheme != std::string::npos && slash < scheme + 3;
   if (last.empty() || last == "." || last == ".." || is_bucket) {
-    throw InputError(fmt::format("'{}' names no folder for a checkpoint; name one in it", path));
+    throw InputError(fmt::format("'{}' is not a folder for a checkpoint; name one below it", path));
   }
   return {slash == std::string::npos ? "." : slash == 0 ? "/" : plain.substr(0, slash), last};
 }

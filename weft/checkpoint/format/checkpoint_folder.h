@@ -1,4 +1,4 @@
-// Checkpoints within a storage: folders "step-00000500", each whole once its marker is there.
+// Checkpoints within a storage: folders "step-00000500", each complete once its marker exists.
 #pragma once
 
 #include <chrono>
@@ -13,42 +13,42 @@
 
 namespace weft {
 
-/// The folder of the checkpoint after so many steps.
+/// Returns the folder name of the checkpoint after `step` steps.
 std::string checkpoint_name(int64_t step);
-/// The steps in a folder's name; none for other names.
+/// Returns the step in a folder's name; nullopt for other names.
 std::optional<int64_t> checkpoint_step(const std::string& name);
 
-/// Makes a checkpoint of the folder `path`, whose data files are there: writes the index, sees to it that each file is there
-/// with all of its bytes, and writes the marker. Throws Error where one is not, also after `late`, which a file system may take
-/// to show what another host wrote.
+/// Completes the checkpoint in folder `path` once its data files are written: writes the index, checks that each file exists
+/// with all its bytes, and writes the marker. Throws Error if a file is still missing or short after `late`, the time that a
+/// file system may take to show another host's writes.
 void complete_checkpoint(Storage& storage, const std::string& path, const CheckpointIndex& index,
                          std::chrono::milliseconds late = std::chrono::seconds(5));
-/// Whether the folder has a marker.
+/// True if the folder has a marker.
 bool is_complete(Storage& storage, const std::string& path);
-/// The index of a checkpoint. Throws InputError for a folder that is none, DamageError where the index is not the one that was
-/// written.
+/// Reads the index of a checkpoint. Throws InputError for a folder that is not a complete checkpoint, DamageError if the index
+/// is not the one that was written.
 CheckpointIndex read_checkpoint(Storage& storage, const std::string& path);
 
-/// The complete checkpoints of the storage, by steps, fewest first.
+/// Returns the complete checkpoints of the storage by step, ascending.
 std::vector<int64_t> complete_checkpoints(Storage& storage);
-/// Removes a checkpoint, whole or not: its marker first, so that what is left of it at a kill is none. Files in its folder that
-/// are none of a checkpoint stay, and the folder with them.
+/// Removes a checkpoint, complete or not: its marker first, so that a kill leaves an incomplete one. Other files in its folder
+/// stay, and the folder with them.
 void remove_checkpoint(Storage& storage, const std::string& path);
-/// Makes the folder ready for a new checkpoint, over an older one. Throws InputError for a folder that holds anything else.
+/// Empties the folder, which may hold an older checkpoint, for a new one. Throws InputError if it holds anything else.
 void clear_checkpoint(Storage& storage, const std::string& path);
-/// Removes folders of checkpoints that have no marker: what a save that was killed left.
+/// Removes checkpoint folders without a marker, left by killed saves.
 void remove_incomplete(Storage& storage);
 
-/// Copies a complete checkpoint to the folder of the same name in another storage, its marker last. Memory: 8 MiB, after each
-/// of which `between` is called, which may throw to give up.
+/// Copies a complete checkpoint to the folder of the same name in another storage, its marker last. Memory: 8 MiB. Calls
+/// `between` after each 8 MiB; it may throw to abort.
 void copy_checkpoint(Storage& from, Storage& to, const std::string& path, const std::function<void()>& between = {});
 
-/// A folder and the storage that it is in.
+/// Folder of a checkpoint and the storage that holds it.
 struct CheckpointPath {
   std::string storage;     ///< for open_storage()
-  std::string checkpoint;  ///< below it
+  std::string checkpoint;  ///< name below the storage
 };
-/// Cuts the last part off a path or URL. Throws InputError where there is none: "/", "s3://bucket".
+/// Splits off the last part of a path or URL. Throws InputError if there is none: "/", "s3://bucket".
 CheckpointPath parent_and_name(const std::string& path);
 
 }  // namespace weft

@@ -1,11 +1,11 @@
-// The checksum of a chunk of a data file: XXH3, 64 bits, of xxHash; as fast as memory, and no protection from an attacker.
+// Checksum of a chunk of a data file: 64-bit XXH3 of xxHash; as fast as memory, but no protection against an attacker.
 #pragma once
 
 #include <cstdint>
 
 namespace weft {
 
-/// XXH3_64bits of the bytes, without a seed.
-uint64_t checksum(const void* data, int64_t bytes);
+/// Returns XXH3_64bits of the bytes, unseeded.
+uint64_t xxh3_checksum(const void* data, int64_t bytes);
 
 }  // namespace weft

@@ -15,9 +15,9 @@ namespace weft {
 namespace {
 
 TensorDifference compare_values(const std::string& name, const at::Tensor& a, const at::Tensor& b) {
-  if (a.is_complex()) return compare_values(name, at::view_as_real(a), at::view_as_real(b));  // its numbers one by one
+  if (a.is_complex()) return compare_values(name, at::view_as_real(a), at::view_as_real(b));  // real and imaginary parts
   const at::Tensor x = a.to(at::kDouble), y = b.to(at::kDouble);
-  const at::Tensor differ = x.ne(y).logical_and(x.eq(x).logical_or(y.eq(y)));  // of numbers; a NaN is not itself
+  const at::Tensor differ = x.ne(y).logical_and(x.eq(x).logical_or(y.eq(y)));  // NaN equals NaN
   return {.name = name,
           .only = {},
           .elements = differ.sum().item<int64_t>(),
@@ -83,19 +83,19 @@ std::vector<NamedTensor> read_average(SavedCheckpoint& checkpoint) {
     tensors.push_back({name, checkpoint.read((is_averaged ? prefix : kModelPrefix) + name)});
   }
   if (any) return tensors;
-  throw InputError(fmt::format("{}: it has no average of the weights; its run kept none (optimizer.ema)", checkpoint.path()));
+  throw InputError(fmt::format("{}: it has no average of the weights; its run did not set optimizer.ema", checkpoint.path()));
 }
 
 namespace {
 
-/// A weight of all checkpoints, which has one shape.
+/// Reads a weight from all checkpoints, which must agree in its shape and type.
 std::vector<at::Tensor> read_all(std::vector<SavedCheckpoint>& checkpoints, const std::string& name) {
   std::vector<at::Tensor> values;
   for (SavedCheckpoint& checkpoint : checkpoints) {
     values.push_back(checkpoint.read(kModelPrefix + name));
     if (values.back().sizes() == values.front().sizes() && values.back().scalar_type() == values.front().scalar_type())
       continue;
-    throw InputError(fmt::format("{} and {} have '{}' in other shapes or types; average checkpoints of one model",
+    throw InputError(fmt::format("{} and {} have different shapes or types of '{}'; average checkpoints of one model",
                                  checkpoints.front().path(), checkpoint.path(), name));
   }
   return values;
@@ -120,7 +120,7 @@ std::vector<NamedTensor> average_weights(std::vector<SavedCheckpoint>& checkpoin
   const std::vector<std::string> names = first.weights();
   for (SavedCheckpoint& other : checkpoints) {
     if (other.weights() == names) continue;
-    throw InputError(fmt::format("{} and {} have other weights; average checkpoints of one model", first.path(), other.path()));
+    throw InputError(fmt::format("{} and {} differ in weights; average checkpoints of one model", first.path(), other.path()));
   }
   std::map<std::string, std::string> kinds = first.buffers();
   std::vector<NamedTensor> tensors;
@@ -134,8 +134,8 @@ std::vector<NamedTensor> average_weights(std::vector<SavedCheckpoint>& checkpoin
     for (size_t i = 0; i < values.size() && kind->second == kConstantBuffer; ++i) {
       if (same_bits(values.front(), values[i])) continue;
       throw InputError(
-          fmt::format("{} and {} have other values in buffer '{}', which no training changes: they are of two networks, whose "
-                      "weights have no mean; average checkpoints of one run",
+          fmt::format("{} and {} differ in buffer '{}', which training never changes: they are two networks, and a "
+                      "mean of their weights is meaningless; average checkpoints of one run",
                       first.path(), checkpoints[i].path(), name));
     }
     tensors.push_back({name, kind->second == kConstantBuffer ? values.front() : largest_of(values)});

@@ -1,4 +1,4 @@
-// What two checkpoints differ in, tensor by tensor; and the mean of several.
+// Comparison of two checkpoints, tensor by tensor, and the mean of several.
 #pragma once
 
 #include <string>
@@ -9,36 +9,36 @@
 
 namespace weft {
 
-/// A tensor that differs.
+/// One tensor that differs.
 struct TensorDifference {
   std::string name;       ///< in the index
-  std::string only = {};  ///< "shape [2] and [3]", "only in A", ...: why its values were not compared; empty: they were
-  int64_t elements = 0;   ///< that differ
-  int64_t numel = 0;      ///< of all
-  double largest = 0.0;   ///< difference of two elements
-  double scale = 0.0;     ///< the largest absolute value in A
+  std::string only = {};  ///< why values were not compared: "shape [2] and [3]", "only in A"; empty: they were
+  int64_t elements = 0;   ///< elements that differ
+  int64_t numel = 0;      ///< elements in the tensor
+  double largest = 0.0;   ///< largest difference of two elements
+  double scale = 0.0;     ///< largest absolute value in A
 };
 
-/// What came of comparing.
+/// Result of a comparison.
 struct CheckpointDifference {
-  int64_t tensors = 0;                             ///< of both
+  int64_t tensors = 0;                             ///< in either checkpoint
   std::vector<TensorDifference> differences = {};  ///< by name
 };
 
-/// Whether the tensors, which are contiguous, in host memory and of one shape and type, have the same bytes.
+/// True if the two tensors have the same bytes. Both must be contiguous, in host memory and of one shape and type.
 bool same_bits(const at::Tensor& a, const at::Tensor& b);
 
-/// Compares two checkpoints to the bit, a tensor at a time. A NaN is like a NaN.
+/// Compares two checkpoints bit by bit, one tensor at a time. Two NaNs count as equal.
 CheckpointDifference compare_checkpoints(SavedCheckpoint& a, SavedCheckpoint& b);
 
-/// The mean of the checkpoints' weights, in float32, summed in float64 (Polyak and Juditsky 1992). Buffers stay as they are, of
-/// counts the largest. Throws InputError where the checkpoints have other tensors, shapes or types, or a constant buffer with
-/// other values.
+/// Returns the mean of the checkpoints' weights, in float32, summed in float64 (Polyak and Juditsky 1992). Constant buffers are
+/// copied; a count becomes the largest of its values. Throws InputError if the checkpoints have different tensors, shapes or
+/// types, or a constant buffer with different values.
 std::vector<NamedTensor> average_weights(std::vector<SavedCheckpoint>& checkpoints);
 
-/// The weights of a checkpoint, under their names in the model.
+/// Returns the weights of a checkpoint under their names in the model.
 std::vector<NamedTensor> read_weights(SavedCheckpoint& checkpoint);
-/// The average of the weights that its run kept; of frozen ones themselves. Throws InputError where it kept none.
+/// Returns the average of the weights that the run kept, and frozen weights unchanged. Throws InputError if it kept none.
 std::vector<NamedTensor> read_average(SavedCheckpoint& checkpoint);
 
 }  // namespace weft

@@ -17,11 +17,11 @@
 namespace weft {
 namespace {
 
-constexpr int64_t kWindowBytes = int64_t{8} << 20;  // that are read at a time, at least a chunk
+constexpr int64_t kWindowBytes = int64_t{8} << 20;  // bytes per read, but at least a chunk
 
 }  // namespace
 
-/// Bytes of a piece that go to the part's memory.
+/// Bytes of a piece to copy to the part's memory.
 struct DataReader::Copy {
   int64_t from = 0;  ///< in the piece
   int64_t to = 0;    ///< in memory
@@ -30,7 +30,7 @@ struct DataReader::Copy {
 
 namespace {
 
-/// Calls visit(from in the piece, to in memory, elements) for what `piece` has of `runs`, which are sorted by whole_begin.
+/// Calls visit(offset in the piece, offset in memory, elements) for each overlap of `piece` with `runs`, sorted by whole_begin.
 template <class Visit>
 void for_each_overlap(const ElementRuns& piece, const std::vector<StateRun>& runs, const Visit& visit) {
   auto run = runs.begin();
@@ -50,17 +50,17 @@ DataReader::DataReader(DataFiles& files, std::string checkpoint, const Checkpoin
     : data_files_(files), checkpoint_(std::move(checkpoint)), index_(index) {}
 
 void DataReader::read(const StatePart& given) {
-  const StatePart part = narrowed(given);
+  const StatePart part = narrow_to_runs(given);
   const std::string where = data_files_.full(checkpoint_);
   const auto found = index_.tensors.find(part.name);
-  if (found == index_.tensors.end()) throw InputError(fmt::format("{}: it has no tensor '{}'", where, part.name));
+  if (found == index_.tensors.end()) throw InputError(fmt::format("{}: no tensor '{}'", where, part.name));
   const StoredState& stored = found->second;
   if (stored.shape != part.shape) {
-    throw InputError(fmt::format("{}: tensor '{}' is [{}] there, [{}] is due", where, part.name, fmt::join(stored.shape, ", "),
+    throw InputError(fmt::format("{}: tensor '{}' is [{}], expected [{}]", where, part.name, fmt::join(stored.shape, ", "),
                                  fmt::join(part.shape, ", ")));
   }
   if (stored.type != part.memory.scalar_type()) {
-    throw InputError(fmt::format("{}: tensor '{}' is {} there, {} is due", where, part.name, c10::toString(stored.type),
+    throw InputError(fmt::format("{}: tensor '{}' is {}, expected {}", where, part.name, c10::toString(stored.type),
                                  c10::toString(part.memory.scalar_type())));
   }
   c10::NoGradGuard no_grad;
@@ -81,10 +81,10 @@ void DataReader::read(const StatePart& given) {
 void DataReader::read_piece(const StatePart& part, const StoredPiece& piece, const std::vector<Copy>& copies, char* to) {
   const int64_t chunk = index_.chunk_bytes, window = std::max(kWindowBytes / chunk, int64_t{1}) * chunk;
   const int64_t end = piece.elements.numel() * static_cast<int64_t>(part.memory.element_size());
-  size_t next = 0;  // of copies, which are in the order of the piece
+  size_t next = 0;  // next copy; copies are in the order of the piece
   for (int64_t begin = 0; next < copies.size();) {
     begin = std::max(begin, copies[next].from / chunk * chunk);
-    // Chunks side by side that are needed, as many as fit.
+    // As many adjacent needed chunks as fit.
     int64_t until = begin;
     for (size_t i = next; i < copies.size() && (i == next || copies[i].from <= until); ++i) {
       until = std::min(begin + window, std::max(until, round_up(copies[i].from + copies[i].bytes, chunk)));
@@ -105,7 +105,7 @@ void DataReader::read_piece(const StatePart& part, const StoredPiece& piece, con
   }
 }
 
-/// Whole chunks of a piece, the last of which may end with it.
+/// Reads whole chunks of a piece; the last may end with the piece.
 void DataReader::read_checked(const std::string& tensor, const StoredPiece& piece, int64_t begin, char* data, int64_t bytes) {
   const int64_t chunk = index_.chunk_bytes;
   StorageReader& file = open(piece.file);
@@ -116,10 +116,9 @@ void DataReader::read_checked(const std::string& tensor, const StoredPiece& piec
   }
   bytes_read_ += bytes;
   for (int64_t at = 0; at < bytes; at += chunk) {
-    if (checksum(data + at, std::min(chunk, bytes - at)) == piece.checksums[static_cast<size_t>((begin + at) / chunk)])
+    if (xxh3_checksum(data + at, std::min(chunk, bytes - at)) == piece.checksums[static_cast<size_t>((begin + at) / chunk)])
       continue;
-    fail(tensor, piece,
-         fmt::format("its bytes from {} on are not what was written: they have another checksum", piece.offset + begin + at));
+    fail(tensor, piece, fmt::format("wrong checksum of its bytes from {} on", piece.offset + begin + at));
   }
 }
 
@@ -144,8 +143,7 @@ StorageReader& DataReader::open(const std::string& file) {
   std::unique_ptr<StorageReader> opened = data_files_.open(path);
   const int64_t due = index_.files.at(file);
   if (opened->size() != due) {
-    throw DamageError(
-        fmt::format("{}: it has {} bytes, {} are due: it is damaged", data_files_.full(path), opened->size(), due));
+    throw DamageError(fmt::format("{}: damaged: it has {} bytes, expected {}", data_files_.full(path), opened->size(), due));
   }
   reader = std::move(opened);
   return *reader;

@@ -1,7 +1,6 @@
-// DataReader: fills parts of tensors from a checkpoint's data files, and checks what it reads.
+// DataReader: fills parts of tensors from a checkpoint's data files and checks the bytes it reads.
 //
-// It reads the chunks of which a part needs something, each once, and no others. Memory: 8 MiB, or a part on another device
-// once more.
+// Reads only the chunks that a part needs, each once. Memory: 8 MiB, plus a host copy of a part on another device.
 #pragma once
 
 #include <map>
@@ -17,15 +16,15 @@ namespace weft {
 /// Reads tensors of a checkpoint.
 class DataReader {
  public:
-  /// Of the folder `checkpoint` of `files`, which must outlive the reader, as the index must.
+  /// Reads the folder `checkpoint` in `files`. `files` and `index` must outlive the reader.
   DataReader(DataFiles& files, std::string checkpoint, const CheckpointIndex& index);
 
   /// Fills the part's memory. Throws InputError, naming file, tensor and elements, for a tensor that the checkpoint lacks or
-  /// has in another shape or type, and for bytes that are not what was written.
+  /// has in another shape or type, and for damaged bytes.
   void read(const StatePart& part);
-  /// Reads all of a tensor's bytes and checks them, into no tensor. Throws as read() does.
+  /// Reads and checks all bytes of a tensor without keeping them. Throws as read() does.
   void check(const std::string& name);
-  int64_t bytes_read() const { return bytes_read_; }  ///< from data files, so far
+  int64_t bytes_read() const { return bytes_read_; }  ///< total so far, from data files
 
  private:
   struct Copy;

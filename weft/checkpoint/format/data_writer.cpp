@@ -8,7 +8,7 @@
 
 namespace weft {
 
-/// Bytes on their way to the file, chunk by chunk.
+/// Buffers bytes on their way to the file, chunk by chunk.
 class DataWriter::Chunks {
  public:
   explicit Chunks(std::unique_ptr<StorageWriter> out) : out_(std::move(out)) {}
@@ -29,7 +29,7 @@ class DataWriter::Chunks {
     }
   }
 
-  /// Ends a piece: its checksums.
+  /// Ends a piece and returns its checksums.
   std::vector<uint64_t> end_piece() {
     flush();
     return std::exchange(checksums_, {});
@@ -43,7 +43,7 @@ class DataWriter::Chunks {
     if (filled_ > 0) put(buffer_.data(), std::exchange(filled_, 0));
   }
   void put(const char* data, int64_t bytes) {
-    checksums_.push_back(checksum(data, bytes));
+    checksums_.push_back(xxh3_checksum(data, bytes));
     out_->write(data, bytes);
     written_ += bytes;
   }
@@ -78,7 +78,7 @@ std::vector<ElementRuns> join_runs(const std::vector<StateRun>& runs) {
 }
 
 void DataWriter::add(const StatePart& given) {
-  const StatePart part = narrowed(given);
+  const StatePart part = narrow_to_runs(given);
   if (part.runs.empty() && part.whole_numel() > 0) return;
   StoredState& stored =
       index_.tensors.try_emplace(part.name, StoredState{part.memory.scalar_type(), part.shape, {}}).first->second;

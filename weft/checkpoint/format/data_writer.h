@@ -1,6 +1,6 @@
-// DataWriter: writes one rank's data file of a checkpoint, part after part, and knows what stands where.
+// DataWriter: writes one rank's data file of a checkpoint, part by part, and returns an index of it.
 //
-// Memory: a chunk. A part on another device is copied to the host first.
+// Memory: one chunk, plus a host copy of a part on another device.
 #pragma once
 
 #include <memory>
@@ -15,13 +15,13 @@ namespace weft {
 /// Writes a data file.
 class DataWriter {
  public:
-  /// Begins `file` in the folder `checkpoint` of `files`, which must outlive the writer.
+  /// Starts `file` in the folder `checkpoint` of `files`, which must outlive the writer.
   DataWriter(DataFiles& files, const std::string& checkpoint, const std::string& file);
   ~DataWriter();
 
-  /// Appends the part's elements; nothing of one that has none.
+  /// Appends the part's elements, if it has any.
   void add(const StatePart& part);
-  /// Makes the file durable and tells what is in it. The last call.
+  /// Makes the file durable and returns its index. Call last.
   CheckpointIndex close();
 
  private:
@@ -31,7 +31,7 @@ class DataWriter {
   CheckpointIndex index_;
 };
 
-/// The runs as few pieces: those of one length that are evenly apart become one.
+/// Merges runs into few pieces: evenly spaced runs of equal length become one.
 std::vector<ElementRuns> join_runs(const std::vector<StateRun>& runs);
 
 }  // namespace weft

@@ -15,7 +15,7 @@ void CheckpointIndex::merge(const CheckpointIndex& other) {
     StoredState& own = tensors.try_emplace(name, StoredState{tensor.type, tensor.shape, {}}).first->second;
     if (own.type != tensor.type || own.shape != tensor.shape) {
       throw Error(
-          fmt::format("checkpoint: ranks have tensor '{}' in different types or shapes; start all with the same model", name));
+          fmt::format("checkpoint: ranks have tensor '{}' in different types or shapes; start all ranks with one model", name));
     }
     own.pieces.insert(own.pieces.end(), tensor.pieces.begin(), tensor.pieces.end());
   }

@@ -21,13 +21,13 @@ using IndexJson = nlohmann::ordered_json;
 constexpr const char* kFormat = "weft checkpoint";
 const std::set<std::string> kOwnEntries = {"format", "version", "chunk_bytes", "files", "tensors"};
 
-/// No damage: an older checkpoint is no better.
+/// Error that does not mean damage: an older checkpoint would not help.
 class NewerVersion : public InputError {
  public:
   using InputError::InputError;
 };
 
-/// Without the "[json.exception...]" before it.
+/// Removes the leading "[json.exception...]".
 std::string plain_json_error(const std::string& text) {
   const size_t end = text.starts_with("[json.exception") ? text.find("] ") : std::string::npos;
   return end == std::string::npos ? text : text.substr(end + 2);
@@ -41,7 +41,7 @@ IndexJson piece_json(const StoredPiece& piece) {
   return {{"elements", std::move(elements)}, {"file", piece.file}, {"offset", piece.offset}, {"xxh3", std::move(sums)}};
 }
 
-/// An index is flat; what is deep was made to do harm.
+/// Rejects deep nesting: an index is flat, so depth means malice.
 bool refuse_depth(int depth, nlohmann::detail::parse_event_t /*event*/, IndexJson& /*parsed*/) {
   constexpr int kDeepest = 64;
   if (depth > kDeepest) throw InputError("it is nested too deeply");
@@ -50,12 +50,12 @@ bool refuse_depth(int depth, nlohmann::detail::parse_event_t /*event*/, IndexJso
 
 int64_t integer(const IndexJson& json) {
   constexpr size_t kMostText = 60;
-  if (!json.is_number_integer()) throw InputError(fmt::format("{} is no whole number", shortened(json.dump(), kMostText)));
+  if (!json.is_number_integer()) throw InputError(fmt::format("{} is not a whole number", shortened(json.dump(), kMostText)));
   return json.get<int64_t>();
 }
 
 ElementRuns elements_of(const IndexJson& json) {
-  if (json.size() != 2 && json.size() != 4) throw InputError("\"elements\" has neither 2 nor 4 numbers");
+  if (json.size() != 2 && json.size() != 4) throw InputError("\"elements\" must have 2 or 4 numbers");
   ElementRuns e{.begin = integer(json.at(0)), .length = integer(json.at(1)), .stride = 0, .count = 1};
   if (json.size() == 4) {
     e.stride = integer(json.at(2));
@@ -69,7 +69,7 @@ uint64_t checksum_of(const IndexJson& json) {
   uint64_t sum = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), sum, 16);
   if (text.size() != 16 || error != std::errc() || end != text.data() + text.size()) {
-    throw InputError(fmt::format("\"{}\" is no checksum of 16 hexadecimal digits", shortened(text)));
+    throw InputError(fmt::format("\"{}\" is not a checksum of 16 hexadecimal digits", shortened(text)));
   }
   return sum;
 }
@@ -78,7 +78,7 @@ StoredState tensor_of(const IndexJson& json) {
   StoredState tensor;
   const auto type = json.at("type").get<std::string>();
   const std::optional<at::ScalarType> known = type_of_safetensors(type);
-  if (!known) throw InputError(fmt::format("type \"{}\" is unknown", type));
+  if (!known) throw InputError(fmt::format("unknown type \"{}\"", type));
   tensor.type = *known;
   for (const IndexJson& size : json.at("shape")) tensor.shape.push_back(integer(size));
   for (const IndexJson& piece : json.at("pieces")) {
@@ -96,7 +96,7 @@ CheckpointIndex index_of(const IndexJson& json) {
   const int64_t version = integer(json.at("version"));
   if (version < 1 || version > kCheckpointVersion) {
     throw NewerVersion(
-        fmt::format("it is of version {}, this weft reads up to {}; use a newer weft", version, kCheckpointVersion));
+        fmt::format("its version is {}, this weft reads up to {}; use a newer weft", version, kCheckpointVersion));
   }
   CheckpointIndex index;
   index.chunk_bytes = integer(json.at("chunk_bytes"));
@@ -127,7 +127,7 @@ std::string index_text(const CheckpointIndex& index) {
     for (const StoredPiece& piece : tensor.pieces) pieces.push_back(piece_json(piece));
     tensors[name] = {{"type", safetensors_type(tensor.type)}, {"shape", tensor.shape}, {"pieces", std::move(pieces)}};
   }
-  // A line a tensor: short enough for git diff, long enough not to be all white space.
+  // One line per tensor: short enough for git diff, long enough to avoid mostly white space.
   std::string text = "{";
   for (const auto& [name, entry] : json.items()) {
     text += text.size() > 1 ? ",\n" : "\n";
@@ -154,7 +154,7 @@ CheckpointIndex parse_index(const std::string& text, const std::string& where, b
   } catch (const NewerVersion& error) {
     throw InputError(fmt::format("{}: {}", where, error.what()));
   } catch (const std::exception& error) {
-    throw DamageError(fmt::format("{}: not an index of a checkpoint, or damaged: {}", where, plain_json_error(error.what())));
+    throw DamageError(fmt::format("{}: not a checkpoint's index, or damaged: {}", where, plain_json_error(error.what())));
   }
 }
 

@@ -1,4 +1,4 @@
-// The JSON of a checkpoint's index, and back.
+// Converts a checkpoint's index to JSON and back.
 #pragma once
 
 #include <string>
@@ -7,12 +7,12 @@
 
 namespace weft {
 
-/// The index as JSON.
+/// Returns the index as JSON.
 std::string index_text(const CheckpointIndex& index);
 
-/// What `text` says. Throws InputError, beginning with `where`, for text that is no index, of a newer version, or that
-/// contradicts itself: each element of a tensor must be in one piece, each piece within its file, of each file every byte in
-/// one piece. A part that some rank wrote (`whole` = false) need not have all elements.
+/// Parses an index. Throws InputError, beginning with `where`, for text that is not an index, is of a newer version, or
+/// contradicts itself: each element of a tensor must be in one piece, each piece within its file, each byte of a file in one
+/// piece. Part of an index, as one rank wrote it (`whole` = false), may lack elements.
 CheckpointIndex parse_index(const std::string& text, const std::string& where, bool whole = true);
 
 }  // namespace weft

@@ -23,8 +23,8 @@ SavedCheckpoint::SavedCheckpoint(const std::string& path) : path_(path), storage
     const std::vector<int64_t> steps = complete_checkpoints(*storage_);
     if (steps.empty()) {
       const bool half = storage_->has(kIndexFile) || storage_->has(data_file(0));
-      throw InputError(half ? fmt::format("{}: not whole: it is being saved, or what saved it was killed", path)
-                            : fmt::format("{}: no checkpoint is there, and none below it", path));
+      throw InputError(half ? fmt::format("{}: incomplete: it is still being saved, or its save was killed", path)
+                            : fmt::format("{}: no checkpoint is there or directly below it", path));
     }
     path_ = storage_->full(checkpoint_name(steps.back()));
     storage_ = open_storage(path_);
@@ -35,7 +35,7 @@ SavedCheckpoint::SavedCheckpoint(const std::string& path) : path_(path), storage
 
 at::Tensor SavedCheckpoint::read(const std::string& name) {
   const auto found = index_->tensors.find(name);
-  if (found == index_->tensors.end()) throw InputError(fmt::format("{}: it has no tensor '{}'", path_, name));
+  if (found == index_->tensors.end()) throw InputError(fmt::format("{}: no tensor '{}'", path_, name));
   at::Tensor tensor = at::empty(found->second.shape, found->second.type);
   reader_->read(whole_part(name, tensor));
   return tensor;
@@ -63,7 +63,7 @@ std::vector<std::string> SavedCheckpoint::weights() const {
 std::map<std::string, std::string> SavedCheckpoint::buffers() const {
   std::map<std::string, std::string> kinds;
   const auto entry = index_->texts.find(kBuffersEntry);
-  if (entry == index_->texts.end()) return kinds;  // of a time when they were not told of
+  if (entry == index_->texts.end()) return kinds;  // from an older weft, which did not save kinds
   const nlohmann::json json = nlohmann::json::parse(entry->second, nullptr, /*allow_exceptions=*/false);
   for (const auto& [name, kind] : json.items()) {
     if (kind.is_string()) kinds[name] = kind.get<std::string>();

@@ -19,7 +19,7 @@ StatePart whole_part(const std::string& name, const at::Tensor& tensor) {
   return part;
 }
 
-StatePart narrowed(const StatePart& part) {
+StatePart narrow_to_runs(const StatePart& part) {
   if (part.runs.empty()) return {part.name, part.shape, {}, part.memory.narrow(0, 0, 0)};
   int64_t begin = part.runs.front().memory_begin, end = begin;
   for (const StateRun& run : part.runs) {

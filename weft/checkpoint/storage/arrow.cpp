@@ -1,7 +1,7 @@
-// Built with Apache Arrow's file systems: object stores as they know them.
+// Object stores as Storage, built with Apache Arrow's file systems.
 //
-// A multipart upload that is not closed leaves no object; a text is one PUT. Requests are tried again with growing pauses
-// before they count as failed. There are no folders in a bucket: names tell of them.
+// A multipart upload that is not closed leaves no object; a text is one PUT. Failed requests are retried with growing pauses
+// before they count as errors. Buckets have no folders: names imply them.
 #include <arrow/buffer.h>
 #include <arrow/filesystem/filesystem.h>
 #include <arrow/filesystem/path_util.h>
@@ -44,17 +44,17 @@ T take_ok(arrow::Result<T> result, const std::string& what, const std::string& a
   return std::move(result).ValueUnsafe();
 }
 
-/// Arrow's S3 has threads of its own: close_buckets() ends them.
+/// Starts Arrow's S3, which runs threads of its own; close_buckets() ends them.
 void start_s3() {
   static std::once_flag once;
   std::call_once(once, [] {
     arrow::fs::S3GlobalOptions options = arrow::fs::S3GlobalOptions::Defaults();
-    options.log_level = arrow::fs::S3LogLevel::Off;  // what it would print is thrown
-    require_ok(arrow::fs::InitializeS3(options), "S3", "begin");
+    options.log_level = arrow::fs::S3LogLevel::Off;  // errors are thrown instead
+    require_ok(arrow::fs::InitializeS3(options), "S3", "start");
   });
 }
 
-/// The file system of a URL, and the path in it.
+/// Returns the file system of a URL, and sets `path` to the path in it.
 std::shared_ptr<arrow::fs::FileSystem> open_file_system(const std::string& url, std::string& path) {
   if (!url.starts_with("s3://")) {
     return take_ok(arrow::fs::FileSystemFromUri(url, &path), url, "open it");
@@ -90,8 +90,7 @@ class BucketReader : public StorageReader {
   int64_t size() const override { return size_; }
   void read(int64_t offset, void* data, int64_t bytes) override {
     const int64_t got = take_ok(file_->ReadAt(offset, bytes, data), what_, "read it");
-    if (got < bytes)
-      throw DamageError(fmt::format("{}: it ends at byte {}, before the {} that are due", what_, offset + got, bytes));
+    if (got < bytes) throw DamageError(fmt::format("{}: it ends at byte {}, expected {}", what_, offset + got, offset + bytes));
   }
 
  private:
@@ -106,7 +105,7 @@ class Bucket : public Storage {
     while (url_.back() == '/') url_.pop_back();
     if (url_.find('?') != std::string::npos) {
       throw InputError(
-          fmt::format("{}: a URL without '?': endpoint and region come from AWS_ENDPOINT_URL and AWS_REGION", url_));
+          fmt::format("{}: the URL must not contain '?'; set endpoint and region with AWS_ENDPOINT_URL and AWS_REGION", url_));
     }
     file_system_ = open_file_system(url_, root_);
   }
@@ -174,7 +173,7 @@ std::unique_ptr<Storage> open_bucket(const std::string& url) {
   for (const char* scheme : {"s3://", "gs://", "gcs://", "abfs://", "abfss://"}) {
     if (url.starts_with(scheme)) return std::make_unique<Bucket>(url);
   }
-  throw InputError(fmt::format("{}: of no store that is known: s3://, gs:// or abfs:// (docs/checkpoints.md)", url));
+  throw InputError(fmt::format("{}: unknown store; use s3://, gs:// or abfs:// (docs/checkpoints.md)", url));
 }
 
 }  // namespace weft

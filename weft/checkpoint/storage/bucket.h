@@ -1,4 +1,4 @@
-// A part of an object store's bucket as a Storage: s3://bucket/path, gs://bucket/path, abfs://container@account/path.
+// Part of an object store's bucket as a Storage: s3://bucket/path, gs://bucket/path, abfs://container@account/path.
 #pragma once
 
 #include <memory>
@@ -8,12 +8,11 @@
 
 namespace weft {
 
-/// Opens it; nothing is asked of the store yet. Throws InputError for a URL of another kind, and where weft is built without
+/// Opens a bucket without contacting the store. Throws InputError for a URL of another kind, and if weft is built without
 /// buckets.
 std::unique_ptr<Storage> open_bucket(const std::string& url);
 
-/// Ends the threads that object stores have. To be called before main() returns by a program that has opened one; none can be
-/// opened afterwards.
+/// Ends the object stores' threads. A program that opened a bucket calls this before main() returns, and opens no more.
 void close_buckets();
 
 }  // namespace weft

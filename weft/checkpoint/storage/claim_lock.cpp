@@ -18,40 +18,40 @@ std::string new_claim() {
   return fmt::format("{}{:08x}{:08x}", kClaim, random(), random());
 }
 
-/// What files of locks say, by name: all claims, and kLockFile, of which a holder alone counts.
+/// Returns the lock files' texts by name: all claims, and kLockFile if a holder wrote it.
 std::map<std::string, LockText> lock_texts(Storage& storage) {
   std::map<std::string, LockText> found;
   for (const std::string& name : storage.list("")) {
     if (name != kLockFile && !name.starts_with(kClaim)) continue;
     try {
       const LockText text = parse_lock_text(storage.read_text(name, kMostBytes));
-      if (name != kLockFile || (text.holds && !text.system.empty())) found[name] = text;  // it is empty where none is had
+      if (name != kLockFile || (text.holds && !text.system.empty())) found[name] = text;  // an empty lock file: no holder
     } catch (const DamageError&) {
-      // It has gone since.
+      // Removed meanwhile.
     }
   }
   return found;
 }
 
-/// Of those but `own`, those that are not known to have ended. Claims that are go.
+/// Returns the claims, except `own`, that are not known to have ended. Removes those that have.
 std::map<std::string, LockText> living(Storage& storage, LockWatch& watch, std::map<std::string, LockText> found,
                                        const std::string& own) {
   found.erase(own);
   std::erase_if(found, [&](const auto& claim) {
-    if (watch.look(claim.first, claim.second) != HolderLife::ended) return false;
+    if (watch.judge(claim.first, claim.second) != HolderLife::ended) return false;
     if (claim.first != kLockFile) storage.remove(claim.first);
     return true;
   });
   return found;
 }
 
-/// Whether one of others holds it. Throws HeldError where that one has been waited for long enough.
+/// True if another process holds the lock. Throws HeldError after waiting long enough for that holder.
 bool is_held(const Storage& storage, LockWatch& watch, const std::map<std::string, LockText>& others) {
   bool found = false;
   for (const auto& [name, claim] : others) {
     if (!claim.holds) continue;
     found = true;
-    watch.wait_for(storage.name(), claim, watch.look(name, claim));
+    watch.wait_for(storage.name(), claim, watch.judge(name, claim));
   }
   return found;
 }
@@ -64,7 +64,7 @@ void wait_for_claims(Storage& storage, const LockOptions& options) {
     const std::map<std::string, LockText> there = living(storage, watch, lock_texts(storage), kLockFile);
     if (there.empty()) return;
     is_held(storage, watch, there);
-    watch.rest(storage.name(), there.begin()->second);
+    watch.pause(storage.name(), there.begin()->second);
   }
 }
 
@@ -90,7 +90,7 @@ void ClaimLock::withdraw() noexcept {
   try {
     storage_->remove(name_);
   } catch (const std::exception&) {
-    // It becomes stale.
+    // The claim becomes stale.
   }
 }
 
@@ -109,7 +109,7 @@ void ClaimLock::take() {
       }
       const bool is_second = is_held(*storage_, watch, there) || there.begin()->first < name_;
       if (is_claimed && is_second) withdraw();
-      watch.rest(storage_->name(), there.begin()->second);
+      watch.pause(storage_->name(), there.begin()->second);
     }
     is_lost_ = false;
   } catch (const std::exception&) {
@@ -118,8 +118,8 @@ void ClaimLock::take() {
   }
 }
 
-/// Nobody else does: asks for it, or, having asked, holds it. Not where this process stood still before it wrote that: others
-/// may have taken it for dead.
+/// Claims the lock or, if already claimed, takes it; nobody else may claim it. Withdraws if this process paused too long before
+/// it wrote the claim, because others may have considered it dead.
 void ClaimLock::claim(bool is_claimed) {
   const Clock::time_point asked = written_;
   text_.holds = is_claimed;
@@ -133,14 +133,14 @@ void ClaimLock::beat() noexcept {
   const std::lock_guard lock(mutex_);
   if (is_lost_) return;
   try {
-    // Others may have taken it for dead, and its claim for gone.
+    // Others may have considered this process dead and removed its claim.
     const Clock::time_point last = written_;
     is_lost_ = Clock::now() - last > options_.stale / 2 || !storage_->has(name_);
     if (is_lost_) return;
     write();
-    is_lost_ = Clock::now() - last > options_.stale;  // it may have come after the claim was removed
+    is_lost_ = Clock::now() - last > options_.stale;  // the write may have followed the claim's removal
   } catch (const std::exception&) {
-    // Saving tells of a store that is gone.
+    // If the storage is gone, the next save reports it.
   }
 }
 

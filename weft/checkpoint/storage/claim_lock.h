@@ -1,11 +1,11 @@
-// ClaimLock: a lock of a storage that has no locks, nor writes that depend on what is there: an object store, a file system
-// without flock. It needs a storage in which whoever lists a folder sees all that was written before, as all of these do.
+// ClaimLock: lock for a storage without locks and without conditional writes: an object store, or a file system without flock.
+// It requires that listing a folder shows everything written before, which all supported storages guarantee.
 //
-// Who wants it writes a claim, a file of its own, and then looks for others': it has the lock once it is there and no other is,
-// nor anybody who holds the folder by a lock of the file system.
-// So of two that ask, one at least sees the other; the one whose name comes later goes back and waits. Nobody writes or removes
-// another's claim, but one that has been silent for LockOptions::stale by the clock of the one that waits, or whose process
-// has ended. A holder that was silent for half of that no longer believes in its own, and asks anew before it saves.
+// A process that wants the lock writes a claim (a file of its own), then lists all claims. It has the lock once its claim
+// exists and nobody else claims the folder or holds it by a file-system lock. If two processes ask at once, at least one sees
+// the other; the one whose name comes later withdraws and waits. A process removes another's claim only if the other has ended
+// or has been silent for LockOptions::stale by the waiting process's clock. A holder that was silent for half that time no
+// longer trusts its claim, and claims the folder again before it saves.
 #pragma once
 
 #include <chrono>
@@ -20,14 +20,14 @@
 
 namespace weft {
 
-/// Waits as LockOptions say until nobody claims `storage`: for who holds it by a lock of the file system (kLockFile), which
-/// another host may not have. Throws HeldError where another run lives.
+/// Waits as LockOptions say until nobody claims `storage`. Used by the holder of a file-system lock (kLockFile), which other
+/// hosts may not support. Throws HeldError if another run is alive.
 void wait_for_claims(Storage& storage, const LockOptions& options);
 
-/// A held lock of that kind.
+/// Held lock of that kind.
 class ClaimLock : public StorageLock {
  public:
-  /// Waits as LockOptions say. `storage` is this lock's own. Throws HeldError where another run lives.
+  /// Waits as LockOptions say. Nothing else may use `storage`. Throws HeldError if another run is alive.
   ClaimLock(std::unique_ptr<Storage> storage, const LockOptions& options);
   ~ClaimLock() override;
   bool keep() override;
@@ -40,14 +40,14 @@ class ClaimLock : public StorageLock {
   void withdraw() noexcept;
   void beat() noexcept;
 
-  std::mutex mutex_;  ///< of all below: keep() and the heartbeat are two threads
+  std::mutex mutex_;  ///< guards all members below: keep() and the heartbeat are two threads
   std::unique_ptr<Storage> storage_;
   LockOptions options_;
   LockText text_;
-  std::string name_;  ///< of its claim
+  std::string name_;  ///< file name of its claim
   bool is_lost_ = false;
-  Clock::time_point written_ = {};  ///< when the last write began
-  std::optional<Heartbeat> heart_;  ///< once the lock is held
+  Clock::time_point written_ = {};  ///< start of the last write
+  std::optional<Heartbeat> heart_;  ///< runs once the lock is held
 };
 
 }  // namespace weft

@@ -25,7 +25,7 @@ void fail_to_write(const std::string& path, const char* action, int error) {
 void fail_to_read(const std::string& path, const char* action, int error) {
   const std::string text = fmt::format("{}: cannot {}: {}", path, action, std::system_category().message(error));
   if (error == ENOENT || error == ENOTDIR || error == ELOOP) throw DamageError(text);
-  throw_storage_error(error, is_io_failure(error) ? text + ", again and again; look after the disk or the network" : text);
+  throw_storage_error(error, is_io_failure(error) ? text + " (retried); check the disk or the network" : text);
 }
 
 void sync_folder(const std::string& folder) {

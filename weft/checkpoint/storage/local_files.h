@@ -1,4 +1,4 @@
-// What a folder on disk and its lock need: folders, and what goes wrong with files, as an error of its kind.
+// Creates and syncs folders, and throws file errors by kind, for a storage on disk and its lock.
 #pragma once
 
 #include <chrono>
@@ -9,17 +9,17 @@
 
 namespace weft {
 
-/// Throws the error of a file that could not be written: "PATH: could not ACTION: ...".
+/// Throws the error for a failed write: "PATH: could not ACTION: ...".
 [[noreturn]] void fail_to_write(const std::string& path, const char* action, int error);
-/// Throws the error of one that is read, "PATH: cannot ACTION: ...": what should be there and is not is damage.
+/// Throws the error for a failed read, "PATH: cannot ACTION: ..."; a missing file counts as damage.
 [[noreturn]] void fail_to_read(const std::string& path, const char* action, int error);
 
-/// Makes the names in a folder durable. Some file systems cannot, and need not.
+/// Makes the names in a folder durable. Ignores errors: some file systems cannot do this, and need not.
 void sync_folder(const std::string& folder);
-/// Makes the folders, each of which its parent knows durably.
+/// Creates missing folders, each durable in its parent.
 void make_folders(const std::string& folder);
 
-/// Calls again, with growing pauses, what returns errno of a device that fails; returns what it says in the end.
+/// Retries, with growing pauses, a call that fails with the errno of a failing device; returns its last result.
 template <class Call>
 int tried_again(const Call& call) {
   constexpr int kMost = 4;

@@ -25,7 +25,7 @@
 namespace weft {
 namespace {
 
-/// Lustre may be mounted so that flock() holds on one host alone, and does not say so.
+/// False on Lustre, where flock() may be local to one host without any sign of it.
 bool has_shared_locks(int descriptor) {
   constexpr int64_t kLustre = 0x0BD00BD0;
   struct statfs info {};
@@ -39,9 +39,9 @@ LockText read_lock_text(int descriptor) {
   return parse_lock_text(text);
 }
 
-/// The file of a folder's lock, open and locked; none where the file system has no locks. Of the open file, not of this
-/// process: the lock goes with the last process that has it, however that ends; where another host has died, once the server
-/// says so.
+/// Returns a folder's lock file, open and locked; nullopt if the file system has no locks. The lock belongs to the open file,
+/// not to this process: it ends with the last process that has the file open, however that process ends; if its host dies, once
+/// the server notices.
 std::optional<FileDescriptor> take_flock(const std::string& folder, const LockOptions& options) {
   make_folders(folder);
   const std::string path = folder + "/" + kLockFile;
@@ -54,8 +54,8 @@ std::optional<FileDescriptor> take_flock(const std::string& folder, const LockOp
     if (errno == EIO || errno == ESTALE || errno == ETIMEDOUT) fail_to_write(path, "lock it", errno);
     if (errno != EWOULDBLOCK) return std::nullopt;
     const LockText holder = read_lock_text(file.get());
-    watch.wait_for(folder, holder, watch.look(kLockFile, holder));
-    watch.rest(folder, holder);
+    watch.wait_for(folder, holder, watch.judge(kLockFile, holder));
+    watch.pause(folder, holder);
   }
 }
 
@@ -65,7 +65,7 @@ class FlockLock : public StorageLock {
       : folder_(std::move(folder)), options_(options), text_(own_lock_text(options.owner)), held_(std::move(held)) {
     options_.on_wait = {};
     text_.holds = true;
-    if (ftruncate(held_.get(), 0) != 0 || !write()) fail_to_write(folder_ + "/" + kLockFile, "write all of it", errno);
+    if (ftruncate(held_.get(), 0) != 0 || !write()) fail_to_write(folder_ + "/" + kLockFile, "write the whole file", errno);
     heart_.emplace(options.refresh, [this] {
       const std::lock_guard lock(mutex_);
       write();
@@ -74,7 +74,7 @@ class FlockLock : public StorageLock {
   ~FlockLock() override {
     heart_.reset();
     if (ftruncate(held_.get(), 0) != 0) {
-      // It says that this process held it, which ends.
+      // The text still names this process as the holder; that is harmless, as its lock ends here.
     }
   }
 
@@ -84,25 +84,25 @@ class FlockLock : public StorageLock {
     const std::lock_guard lock(mutex_);
     const std::string path = folder_ + "/" + kLockFile;
     const int error = tried_again([&] { return ::stat(path.c_str(), &there) == 0 ? 0 : errno; });
-    if (error != 0 && error != ENOENT && error != ENOTDIR) fail_to_read(path, "tell whether it is there", error);
+    if (error != 0 && error != ENOENT && error != ENOTDIR) fail_to_read(path, "look for it", error);
     const bool same = error == 0 && fstat(held_.get(), &own) == 0 && own.st_dev == there.st_dev && own.st_ino == there.st_ino;
     if (same) return false;
     std::optional<FileDescriptor> again = take_flock(folder_, options_);
-    if (!again) throw IoError(fmt::format("{}: it has no locks any more; look after the disk or the network", folder_));
+    if (!again) throw IoError(fmt::format("{}: locks no longer work there; check the disk or the network", folder_));
     held_ = std::move(*again);
-    if (!write()) fail_to_write(folder_ + "/" + kLockFile, "write all of it", errno);
+    if (!write()) fail_to_write(folder_ + "/" + kLockFile, "write the whole file", errno);
     return true;
   }
 
  private:
-  /// In place, and on the server: other hosts see it when they open the file.
+  /// Writes in place, and through to the server: other hosts see the text when they open the file.
   bool write() {
     ++text_.beats;
     const std::string text = lock_file_text(text_);
     return write_all(held_.get(), 0, text.data(), static_cast<int64_t>(text.size())) && fsync(held_.get()) == 0;
   }
 
-  std::mutex mutex_;  ///< of what keep() and the heartbeat share
+  std::mutex mutex_;  ///< guards state shared by keep() and the heartbeat
   std::string folder_;
   LockOptions options_;
   LockText text_;

@@ -1,4 +1,4 @@
-// The lock of a folder on disk: flock() where the file system has it, else a ClaimLock.
+// Lock of a folder on disk: flock() if the file system has it, otherwise a ClaimLock.
 #pragma once
 
 #include <functional>
@@ -9,7 +9,7 @@
 
 namespace weft {
 
-/// Locks the folder, which is made where it is not there, as Storage::lock() says. `open` makes a Storage of it.
+/// Locks the folder, creating it if needed, as Storage::lock() specifies. `open` makes a Storage for the folder.
 std::shared_ptr<StorageLock> lock_folder(const std::string& folder, const LockOptions& options,
                                          const std::function<std::unique_ptr<Storage>()>& open);
 

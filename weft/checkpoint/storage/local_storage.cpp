@@ -37,19 +37,19 @@ class LocalWriter : public StorageWriter {
 
   void write(const void* data, int64_t bytes) override {
     const WithoutSignal guard(SIGXFSZ);
-    if (!write_all(descriptor_.get(), data, bytes)) fail_to_write(path_, "write all of it", errno);
+    if (!write_all(descriptor_.get(), data, bytes)) fail_to_write(path_, "write the whole file", errno);
     written_ += bytes;
     start_writing_back();
   }
 
   void close() override {
-    if (fsync(descriptor_.get()) != 0) fail_to_write(path_, "write all of it", errno);
+    if (fsync(descriptor_.get()) != 0) fail_to_write(path_, "write the whole file", errno);
     descriptor_.close();
     sync_folder(fs::path(path_).parent_path().string());
   }
 
  private:
-  /// The disk begins before the last byte is there, so that close() has less to wait for.
+  /// Starts writing to disk early, so that close() has less to wait for.
   void start_writing_back() {
     constexpr int64_t kStride = int64_t{32} << 20;
     if (written_ - begun_ < kStride) return;
@@ -60,7 +60,7 @@ class LocalWriter : public StorageWriter {
   std::string path_;
   FileDescriptor descriptor_;
   int64_t written_ = 0;
-  int64_t begun_ = 0;  ///< bytes that the disk was told to write
+  int64_t begun_ = 0;  ///< bytes whose write-back has begun
 };
 
 class LocalReader : public StorageReader {
@@ -75,8 +75,7 @@ class LocalReader : public StorageReader {
     int64_t got = 0;
     const int error = tried_again([&] { return (got = read_input(file_, offset, data, bytes)) < 0 ? errno : 0; });
     if (error != 0) fail_to_read(path_, "read it", error);
-    if (got < bytes)
-      throw DamageError(fmt::format("{}: it ends at byte {}, before the {} that are due", path_, offset + got, bytes));
+    if (got < bytes) throw DamageError(fmt::format("{}: it ends at byte {}, expected {}", path_, offset + got, offset + bytes));
   }
 
  private:
@@ -89,7 +88,7 @@ class LocalStorage : public Storage {
   explicit LocalStorage(std::string folder) : folder_(std::move(folder)) {
     while (folder_.size() > 1 && folder_.back() == '/') folder_.pop_back();
     if (folder_.empty() || folder_.find('\0') != std::string::npos) {
-      throw InputError("a folder of checkpoints has an empty name, or a NUL in it; name a folder");
+      throw InputError("the name of the checkpoints' folder is empty or contains a NUL; name a folder");
     }
   }
 
@@ -126,7 +125,7 @@ class LocalStorage : public Storage {
     struct stat info {};
     const int error = tried_again([&] { return ::stat(full(path).c_str(), &info) == 0 ? 0 : errno; });
     if (error == ENOENT || error == ENOTDIR || error == ELOOP) return std::nullopt;
-    if (error != 0) fail_to_read(full(path), "tell whether it is there", error);
+    if (error != 0) fail_to_read(full(path), "look for it", error);
     return S_ISREG(info.st_mode) ? std::optional<int64_t>(info.st_size) : std::nullopt;
   }
 
@@ -135,7 +134,7 @@ class LocalStorage : public Storage {
     return fs::is_symlink(fs::symlink_status(full(path), code));
   }
 
-  bool is_no_folder(const std::string& path) override {
+  bool is_not_a_folder(const std::string& path) override {
     std::error_code code;
     const fs::file_status status = fs::status(full(path), code);
     return fs::exists(status) && !fs::is_directory(status);

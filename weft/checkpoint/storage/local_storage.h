@@ -1,4 +1,4 @@
-// A folder of this machine's files as a Storage.
+// Folder on this machine as a Storage.
 #pragma once
 
 #include <memory>
@@ -8,7 +8,7 @@
 
 namespace weft {
 
-/// The folder, which is made with the first file in it.
+/// Opens the folder, which is created with its first file.
 std::unique_ptr<Storage> local_storage(const std::string& folder);
 
 }  // namespace weft

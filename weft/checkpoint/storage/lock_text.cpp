@@ -25,7 +25,7 @@ LockText parse_lock_text(const std::string& text) {
   LockText parsed;
   std::string numbers, state;
   std::getline(in, parsed.owner);
-  parsed.owner = parsed.owner.empty() ? "it does not say which" : printable(parsed.owner);
+  parsed.owner = parsed.owner.empty() ? "an unnamed process" : printable(parsed.owner);
   std::getline(in, parsed.system);
   if (!(in >> parsed.process >> parsed.started >> state >> parsed.beats)) {
     return {.owner = parsed.owner, .holds = true};

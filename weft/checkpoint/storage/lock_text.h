@@ -1,5 +1,5 @@
-// What the file of a lock says: who holds it, by what processes of the same machine tell whether that one lives, and a count
-// that moves while it does, for those of other machines.
+// Text of a lock file: the holder, its process number, by which processes on the same machine check whether it is alive, and a
+// count that grows while it is alive, for processes on other machines.
 #pragma once
 
 #include <cstdint>
@@ -7,28 +7,28 @@
 
 namespace weft {
 
-/// The file of a lock that the file system itself keeps (flock).
+/// File of a lock kept by the file system itself (flock).
 inline constexpr const char* kLockFile = ".weft.lock";
 
-/// Such a text, in lines.
+/// Parsed text of a lock file.
 struct LockText {
-  std::string owner = {};   ///< for people
-  std::string system = {};  ///< system_identity() of its process; empty: not told
-  int64_t process = 0;      ///< its number there
-  int64_t started = 0;      ///< when that began, by /proc: tells it from a later one of that number
-  bool holds = false;       ///< it has the lock, rather than asks for it
-  int64_t beats = 0;        ///< how often it was written
+  std::string owner = {};   ///< description for users
+  std::string system = {};  ///< system_identity() of its process; empty: unknown
+  int64_t process = 0;      ///< process number on that system
+  int64_t started = 0;      ///< its start time, from /proc, which distinguishes it from later processes with that number
+  bool holds = false;       ///< true: its process has the lock; false: it asks for the lock
+  int64_t beats = 0;        ///< number of times written
 };
 
-/// That of this process.
+/// Returns the lock text of this process.
 LockText own_lock_text(const std::string& owner);
-/// As a file says it: of one length, whatever the count.
+/// Returns the content of a lock file; its length does not depend on the count.
 std::string lock_file_text(const LockText& text);
-/// What a file says; of any other text, its first line as the owner.
+/// Parses a file's content; for any other text, the owner is its first line.
 LockText parse_lock_text(const std::string& text);
 
 enum class HolderLife { lives, ended, unknown };
-/// Whether the process of the text lives, where this one is on the same machine; `unknown` elsewhere.
+/// Returns whether the text's process is alive, if it is on this machine; otherwise `unknown`.
 HolderLife life_of(const LockText& text);
 
 }  // namespace weft

@@ -10,7 +10,7 @@ namespace {
 constexpr std::chrono::milliseconds kLookEvery{100};
 
 [[noreturn]] void refuse_held(const std::string& folder, const LockText& holder) {
-  throw HeldError(fmt::format("{}: another run saves its checkpoints there: {}; wait for its end, or name another folder",
+  throw HeldError(fmt::format("{}: another run saves its checkpoints there: {}; wait until it ends, or name another folder",
                               folder, holder.owner));
 }
 
@@ -27,7 +27,7 @@ Heartbeat::~Heartbeat() {
   thread_.join();
 }
 
-HolderLife LockWatch::look(const std::string& file, const LockText& text) {
+HolderLife LockWatch::judge(const std::string& file, const LockText& text) {
   const HolderLife by_process = life_of(text);
   if (by_process != HolderLife::unknown) return by_process;
   const auto now = Clock::now();
@@ -42,18 +42,18 @@ std::chrono::milliseconds LockWatch::waited() const {
   return std::chrono::duration_cast<std::chrono::milliseconds>(Clock::now() - begin_);
 }
 
-void LockWatch::rest(const std::string& folder, const LockText& holder) const {
+void LockWatch::pause(const std::string& folder, const LockText& holder) const {
   if (waited() > 3 * options_.stale) refuse_held(folder, holder);
   std::this_thread::sleep_for(kLookEvery);
 }
 
 void LockWatch::wait_for(const std::string& folder, const LockText& holder, HolderLife life) {
   if (life == HolderLife::lives && waited() >= options_.patience) refuse_held(folder, holder);
-  if (has_told_ || !options_.on_wait) return;
-  has_told_ = true;
+  if (has_reported_ || !options_.on_wait) return;
+  has_reported_ = true;
   const auto in_s = [](auto time) { return std::chrono::duration_cast<std::chrono::seconds>(time).count(); };
   options_.on_wait(life == HolderLife::lives
-                       ? fmt::format("{} is held by {}, which lives: waiting {} s for its end", folder, holder.owner,
+                       ? fmt::format("{} is held by {}, which is alive: waiting {} s for it to end", folder, holder.owner,
                                      in_s(options_.patience))
                        : fmt::format("{} is held by {}, which may have ended: waiting until it has been silent for {} s",
                                      folder, holder.owner, in_s(options_.stale)));

@@ -1,5 +1,5 @@
-// What is needed to hold a lock that others may believe in, and to wait for one: signs of life, and their absence, by the clock
-// of whoever waits. Clocks of two machines are never compared.
+// Heartbeats for a held lock, and observation of the holder's heartbeats while waiting, by the waiting process's own clock.
+// Clocks of two machines are never compared.
 #pragma once
 
 #include <chrono>
@@ -15,7 +15,7 @@
 
 namespace weft {
 
-/// Calls `beat` every so often, on a thread of its own, until it goes.
+/// Calls `beat` at that interval, on its own thread, until destroyed.
 class Heartbeat {
  public:
   Heartbeat(std::chrono::milliseconds every, std::function<void()> beat);
@@ -26,7 +26,7 @@ class Heartbeat {
  private:
   std::mutex mutex_;
   std::condition_variable_any wake_;
-  std::jthread thread_;  ///< the last member: it uses the others
+  std::jthread thread_;  ///< last member: it uses the others
 };
 
 /// One wait for a lock.
@@ -34,18 +34,17 @@ class LockWatch {
  public:
   explicit LockWatch(const LockOptions& options) : options_(options) {}
 
-  /// What is known of the holder by what its file, of that name, says now: `lives` once it was seen to, `ended` where its
-  /// process is gone or it has said nothing new for LockOptions::stale.
-  HolderLife look(const std::string& file, const LockText& text);
-  /// Throws HeldError where the holder lives and LockOptions::patience is over; else tells, once, that it is waited for.
+  /// Judges the holder from the current text of its file, which is named `file`: `lives` once the text has changed, `ended` if
+  /// its process is gone or nothing changed for LockOptions::stale.
+  HolderLife judge(const std::string& file, const LockText& text);
+  /// Throws HeldError if the holder is alive and LockOptions::patience is over; otherwise reports the wait, once.
   void wait_for(const std::string& folder, const LockText& holder, HolderLife life);
-  /// Until it is time to look again. Throws HeldError, which names the holder, where that has gone on for long enough whatever
-  /// is known of it.
-  void rest(const std::string& folder, const LockText& holder) const;
+  /// Sleeps until the next check. Throws HeldError, naming the holder, after a long wait even if the holder's state is unknown.
+  void pause(const std::string& folder, const LockText& holder) const;
 
  private:
   using Clock = std::chrono::steady_clock;
-  std::chrono::milliseconds waited() const;  ///< since it was made
+  std::chrono::milliseconds waited() const;  ///< since construction
 
   struct Seen {
     int64_t beats = 0;
@@ -56,7 +55,7 @@ class LockWatch {
   LockOptions options_;
   Clock::time_point begin_ = Clock::now();
   std::map<std::string, Seen> seen_;
-  bool has_told_ = false;
+  bool has_reported_ = false;
 };
 
 }  // namespace weft

@@ -1,4 +1,4 @@
-// Built where Apache Arrow's file systems are not.
+// Built without Apache Arrow's file systems.
 #include <fmt/format.h>
 
 #include "weft/base/error.h"
@@ -8,8 +8,7 @@ namespace weft {
 
 std::unique_ptr<Storage> open_bucket(const std::string& url) {
   throw InputError(fmt::format(
-      "{}: this weft is built without object stores; name a folder, or build it with WEFT_BUCKETS=ON (docs/checkpoints.md)",
-      url));
+      "{}: this weft is built without object stores; name a folder, or build with WEFT_BUCKETS=ON (docs/checkpoints.md)", url));
 }
 
 void close_buckets() {}

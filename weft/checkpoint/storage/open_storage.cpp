@@ -12,7 +12,7 @@ namespace weft {
 
 namespace {
 
-/// The path of a folder on disk; none: it is in a bucket.
+/// Returns the path of a folder on disk; nullopt for a bucket.
 std::optional<std::string> local_path(const std::string& name) {
   constexpr std::string_view kFile = "file://";
   if (name.find("://") == std::string::npos) return name;

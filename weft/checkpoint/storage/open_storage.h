@@ -1,4 +1,4 @@
-// open_storage: the storage that a name stands for.
+// open_storage: opens the storage that a path or URL names.
 #pragma once
 
 #include <memory>
@@ -8,11 +8,11 @@
 
 namespace weft {
 
-/// The storage that a path or URL names: a folder on disk, which need not be there yet, or "s3://bucket/path", "gs://...",
-/// "abfs://..." where weft is built with them. Throws InputError for a URL of something else.
+/// Opens the storage at a path or URL: a folder on disk, which need not exist yet, or "s3://bucket/path", "gs://...",
+/// "abfs://..." if weft is built with them. Throws InputError for any other URL.
 std::unique_ptr<Storage> open_storage(const std::string& name);
 
-/// One text for each place, whatever name it goes by: of a folder its path, without links.
+/// Returns the same text for all names of one place; for a folder, its path with links resolved.
 std::string storage_place(const std::string& name);
 
 }  // namespace weft

@@ -8,8 +8,7 @@ namespace weft {
 
 namespace {
 
-/// Keys that tell of the file, of tokens, of text made with the model, of its first values or of dropout, which evaluation
-/// lacks.
+/// Keys about the file, tokens, text generation, initial values, or dropout, which evaluation lacks.
 constexpr std::string_view kHarmless[] = {"architectures",
                                           "auto_map",
                                           "model_type",

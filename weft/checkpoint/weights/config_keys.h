@@ -1,4 +1,4 @@
-// What the keys of Hugging Face's config.json mean to weft's models: tables alone, which model_config.cpp goes by.
+// Tables for model_config.cpp: what the keys of Hugging Face's config.json mean for weft's models.
 #pragma once
 
 #include <string>
@@ -6,34 +6,34 @@
 
 namespace weft {
 
-/// A key that says what an option of weft's says.
+/// Key with the meaning of one of weft's options.
 struct ConfigOption {
   const char* key;
   const char* option;
-  const char* absent;  ///< what transformers takes for one that is left out; empty: nothing is compared
+  const char* absent;  ///< default of transformers for an absent key; empty: nothing is compared
 };
 
-/// A key of which weft computes one value, or some that come to the same.
+/// Key for which weft computes only one value, or several equivalent ones.
 struct FixedConfigKey {
   const char* key;
-  std::vector<const char*> values;  ///< as JSON; one that is left out, or null, is one of them
+  std::vector<const char*> values;  ///< as JSON; an absent key or null is also allowed
 };
 
-/// What config.json says of a model that weft has.
+/// Keys of config.json for a model that weft has.
 struct ConfigFamily {
-  const char* name;                      ///< of weft's model
-  std::vector<const char*> model_types;  ///< that compute the same
+  const char* name;                      ///< name of weft's model
+  std::vector<const char*> model_types;  ///< values of "model_type" that compute the same
   std::vector<ConfigOption> same;
   std::vector<FixedConfigKey> fixed;
-  std::vector<const char*> most_tokens;  ///< keys of the longest sample
+  std::vector<const char*> most_tokens;  ///< keys that limit sample length
 };
 
-/// The models whose config.json is read.
+/// Models whose config.json is read.
 const std::vector<ConfigFamily>& config_families();
-/// Keys with which other models of this shape compute something else; the values are those with which they do not.
+/// Keys by which a model of the same shape may compute something else, with the values that change nothing.
 const std::vector<FixedConfigKey>& neutral_config_keys();
-/// Whether a key computes nothing: those that tell of the file, of tokens, of text made with the model, of its first values, or
-/// of dropout, which evaluation lacks.
+/// True if a key does not affect the computation: keys about the file, tokens, text generation, initial values, or dropout,
+/// which evaluation lacks.
 bool is_harmless_config_key(const std::string& key);
 
 }  // namespace weft

@@ -23,14 +23,14 @@ using ConfigJson = nlohmann::json;
 
 constexpr int64_t kMostConfigBytes = int64_t{10} << 20;
 
-/// A value as ModelOption has it: numbers in the shortest form, "10000" for 10000.0.
+/// Returns a value in ModelOption's form: numbers as short as possible, "10000" for 10000.0.
 std::string text_of(const ConfigJson& value) {
   if (value.is_number_float()) return fmt::format("{}", value.get<double>());
   if (value.is_string()) return value.get<std::string>();
   return value.dump(-1, ' ', false, ConfigJson::error_handler_t::replace);
 }
 
-/// What an option has is what a recipe's key takes.
+/// Parses the number in an option's text, which has the form of a recipe's value.
 double number_of(const std::string& text) {
   double value = 0.0;
   std::from_chars(text.data(), text.data() + text.size(), value);
@@ -59,7 +59,7 @@ class Comparer {
   }
 
  private:
-  /// The value of a key that this asks for; null where it is left out.
+  /// Returns the value of a key and records the key as compared; null if absent.
   const ConfigJson& value_of(const std::string& key) {
     static const ConfigJson kNone;
     asked_.insert(key);
@@ -92,7 +92,7 @@ class Comparer {
     if (std::none_of(key.values.begin(), key.values.end(), same)) lacks(key.key, value);
   }
 
-  /// The base and the scaling of rotary angles, which stand in rope_parameters or in rope_theta and rope_scaling.
+  /// Compares base and scaling of rotary angles, given in rope_parameters or in rope_theta and rope_scaling.
   void compare_rotation() {
     std::string theta = "10000";
     if (const ConfigJson& value = value_of("rope_theta"); !value.is_null()) theta = text_of(value);
@@ -123,7 +123,7 @@ class Comparer {
     differs(fmt::format("head_dim = {}, model.width / model.heads is {}", shortened(value.dump(), 40), here));
   }
 
-  /// Attention to the last tokens alone is attention to all of them in samples that are no longer.
+  /// Compares the attention window: one at least as long as any sample equals full attention.
   void compare_window() {
     for (const auto& layer : value_of("layer_types")) {
       if (layer == "full_attention" || layer == "sliding_attention") continue;
@@ -149,7 +149,7 @@ class Comparer {
     for (const char* key : family_.most_tokens) {
       const ConfigJson& value = value_of(key);
       if (!value.is_number() || number_of(own("context")) <= value.get<double>()) continue;
-      result_.notes.push_back(fmt::format("{} = {}, fewer than model.context = {}", key, text_of(value), own("context")));
+      result_.notes.push_back(fmt::format("{} = {}, less than model.context = {}", key, text_of(value), own("context")));
     }
   }
 
@@ -163,7 +163,7 @@ class Comparer {
     const size_t more = unknown.size() > kMost ? unknown.size() - kMost : 0;
     unknown.resize(unknown.size() - more);
     if (unknown.empty()) return;
-    result_.notes.push_back(fmt::format("not compared, as weft does not know it: {}{}", fmt::join(unknown, ", "),
+    result_.notes.push_back(fmt::format("not compared, unknown to weft: {}{}", fmt::join(unknown, ", "),
                                         more > 0 ? fmt::format(" and {} more", more) : ""));
   }
 
@@ -181,14 +181,14 @@ ConfigComparison compare_config(const std::string& path, const std::vector<Model
   const auto family =
       std::find_if(config_families().begin(), config_families().end(), [&](const ConfigFamily& f) { return name == f.name; });
   if (family == config_families().end()) {
-    return {.notes = {fmt::format("{} is not compared: weft reads those of gpt and llama", path)}};
+    return {.notes = {fmt::format("{} is not compared: weft reads it for gpt and llama only", path)}};
   }
   const std::string text = read_text_file("the config of the weights", path, kMostConfigBytes);
   const ConfigJson config = ConfigJson::parse(text, nullptr, /*allow_exceptions=*/false);
   if (!config.is_object()) {
-    const std::string is = config.is_discarded() ? what_file_is(text.substr(0, kHeadBytes)) : std::string();
+    const std::string is = config.is_discarded() ? describe_foreign_file(text.substr(0, kHeadBytes)) : std::string();
     throw FileError(fmt::format("{}: it is {}, or remove it", path,
-                                is.empty() || is.starts_with("text") ? "no JSON object; get it again" : is));
+                                is.empty() || is.starts_with("text") ? "not a JSON object; get it again" : is));
   }
   const auto type = config.find("model_type");
   if (type == config.end() || !type->is_string()) {
@@ -196,7 +196,7 @@ ConfigComparison compare_config(const std::string& path, const std::vector<Model
   }
   if (std::find(family->model_types.begin(), family->model_types.end(), type->get<std::string>()) ==
       family->model_types.end()) {
-    return {.differences = {fmt::format("model_type = {}, which model \"{}\" does not compute ({} it does)",
+    return {.differences = {fmt::format("model_type = {}, which model \"{}\" does not compute (supported: {})",
                                         shortened(type->dump(), 80), name, fmt::join(family->model_types, ", "))}};
   }
   return Comparer(config, *family, model, without_shapes).result();

@@ -41,7 +41,7 @@ class PickleReader {
 
   bool at_end() const { return at_ == bytes_.size(); }
   size_t at() const { return at_; }
-  /// The next opcode with its argument.
+  /// Returns the next opcode with its argument.
   std::string_view next() {
     const size_t begin = at_;
     take(1);
@@ -57,7 +57,7 @@ class PickleReader {
 
  private:
   void take(uint64_t count) {
-    if (count > bytes_.size() - at_) throw InputError("its pickle is cut off");
+    if (count > bytes_.size() - at_) throw InputError("its pickle is truncated");
     at_ += count;
   }
   template <class Length>
@@ -113,7 +113,7 @@ class PickleReader {
   size_t at_ = 0;
 };
 
-/// Whether LibTorch's unpickler knows a class or function by this name. Of the others nothing is made.
+/// True if LibTorch's unpickler knows a class or function by this name. Unknown ones make no objects.
 bool is_known(std::string_view global) {
   constexpr std::string_view kModules[] = {"ctorch._utils\n", "ctorch._tensor\n", "ctorch.jit._pickle\n"};
   const auto is_of = [&](std::string_view module) { return global.starts_with(module); };
@@ -121,12 +121,12 @@ bool is_known(std::string_view global) {
          std::any_of(std::begin(kModules), std::end(kModules), is_of);
 }
 
-/// How deep the values of a pickle are nested, and which are made by what is not known, found on a stack of both as its machine
-/// has one of values.
+/// Tracks how deep a pickle's values are nested and which are made by unknown classes or functions, on a stack that mirrors the
+/// pickle machine's.
 class PickleDepth {
  public:
-  /// Whether the opcode names what is not known, or works on what was made by it.
-  bool see(std::string_view op) {
+  /// Returns true if the opcode names an unknown class or function, or works on a value made by one.
+  bool visit(std::string_view op) {
     ++count_;
     const auto code = static_cast<unsigned char>(op[0]);
     switch (code) {
@@ -202,19 +202,19 @@ class PickleDepth {
     return deepest;
   }
   int pop_to_mark() {
-    if (marks_.empty()) throw InputError("its pickle ends what it never began");
+    if (marks_.empty()) throw InputError("its pickle ends a list or dict that was never begun");
     const size_t mark = std::min(marks_.back(), stack_.size());
     marks_.pop_back();
     return pop(stack_.size() - mark);
   }
-  /// Something of that depth joins what is on top.
+  /// Adds a value of that depth to the value on top of the stack.
   bool add(int depth) {
     const bool is_unknown = !stack_.empty() && stack_.back().is_unknown;
     return push({std::max(pop(1), depth + 1), is_unknown});
   }
   void remember(size_t index) {
-    // Picklers number them one after another; the unpickler makes room for as many.
-    if (index > count_) throw InputError("its pickle remembers values that there are not");
+    // Picklers number memo entries consecutively; the unpickler allocates that many.
+    if (index > count_) throw InputError("its pickle has a memo index that is too large");
     memo_[index] = stack_.empty() ? Value() : stack_.back();
   }
 
@@ -224,19 +224,19 @@ class PickleDepth {
   size_t count_ = 0;
 };
 
-/// Where the opcodes stand that are of what is not known.
+/// Positions of the opcodes that name or use unknown classes or functions.
 std::set<size_t> unknown_places(std::string_view pickle) {
   PickleReader reader(pickle);
   PickleDepth depth;
   std::set<size_t> places;
   while (!reader.at_end()) {
     const size_t at = reader.at();
-    if (depth.see(reader.next())) places.insert(at);
+    if (depth.visit(reader.next())) places.insert(at);
   }
   return places;
 }
 
-/// What stands for an opcode that is of what is not known: None for a name, a tuple for what is made by it or put into it.
+/// Replacement for an opcode at one of these positions: None for a name, a tuple for a value made by it or put into it.
 std::string as_tuple(unsigned char code) {
   if (code == kGlobal) return {kNone};
   if (code == 's') return {static_cast<char>(kTuple3)};                  // SETITEM
@@ -244,7 +244,7 @@ std::string as_tuple(unsigned char code) {
   return takes_marked ? std::string{kTuple, static_cast<char>(kTuple2)} : std::string{static_cast<char>(kTuple2)};
 }
 
-/// A number in as many bytes as LibTorch's unpickler reads; None for one that has more.
+/// Returns an integer in as many bytes as LibTorch's unpickler reads; None for a longer one.
 std::string as_long(std::string_view op) {
   constexpr size_t kBytes = 8, kHead = 2;
   const size_t bytes = op.size() - kHead;
@@ -262,7 +262,7 @@ std::string with_plain_dicts(std::string_view pickle) {
   const std::set<size_t> unknown = unknown_places(pickle);
   PickleReader reader(pickle);
   std::string out;
-  std::set<std::string> ordered;  // BINPUT and LONG_BINPUT arguments under which the class was remembered
+  std::set<std::string> ordered;  // BINPUT and LONG_BINPUT arguments of the class
   while (!reader.at_end()) {
     const bool is_unknown = unknown.count(reader.at()) > 0;
     const std::string_view op = reader.next();
@@ -272,12 +272,12 @@ std::string with_plain_dicts(std::string_view pickle) {
         if (reader.skip(kCall)) break;
         const std::string_view memo = reader.next();
         const auto put = static_cast<unsigned char>(memo[0]);
-        if (put != kBinPut && put != kLongBinPut) throw InputError("it uses OrderedDict in a way that is unknown");
+        if (put != kBinPut && put != kLongBinPut) throw InputError("it uses OrderedDict in an unknown way");
         ordered.insert(std::string(memo.substr(1)));
       }
       out += static_cast<char>(kEmptyDict);
     } else if ((code == kBinGet || code == kLongBinGet) && ordered.count(std::string(op.substr(1))) > 0) {
-      if (!reader.skip(kCall)) throw InputError("it uses OrderedDict in a way that is unknown");
+      if (!reader.skip(kCall)) throw InputError("it uses OrderedDict in an unknown way");
       out += static_cast<char>(kEmptyDict);
     } else if (is_unknown) {
       out += as_tuple(code);

@@ -1,10 +1,10 @@
-// What LibTorch's unpickler does not read of a state dict's pickle, written as what it does.
+// Rewrites a state dict's pickle into one that LibTorch's unpickler reads.
 //
-// Python's state dicts are collections.OrderedDict, with a `_metadata` that is set by BUILD. LibTorch takes the first for None
-// and the second for a call. Here ordered dicts become plain ones, and the state that BUILD would set is left beside the dict,
-// as a tuple of both. What other classes and functions would make (argparse.Namespace, Counter, numpy's scalars), which may lie
-// beside the state dict, becomes tuples of what it would be made of: nothing is looked up or run. Opcodes are those of Python's
-// pickletools, protocols 2 to 5.
+// Python's state dicts are collections.OrderedDict, with a `_metadata` attribute set by BUILD. LibTorch reads the class as None
+// and BUILD as a call. Here ordered dicts become plain ones, and the state for BUILD becomes the second element of a tuple with
+// the dict. Objects of other classes and functions (argparse.Namespace, Counter, numpy's scalars), which may accompany the
+// state dict, become tuples of their arguments: nothing is looked up or run. Opcodes are those of Python's pickletools,
+// protocols 2 to 5.
 #pragma once
 
 #include <string>
@@ -12,7 +12,7 @@
 
 namespace weft {
 
-/// The same pickle with plain dicts. Throws InputError, in words that follow a file's name, for what is no such pickle.
+/// Returns the same pickle with plain dicts. Throws InputError, whose text continues a file name, for any other pickle.
 std::string with_plain_dicts(std::string_view pickle);
 
 }  // namespace weft

@@ -19,18 +19,18 @@
 namespace weft {
 namespace {
 
-/// The keys under which training programs save the model's state dict beside other things, in the order in which they are
-/// looked for: Lightning and torchvision's references, nanoGPT and timm, DeepSpeed.
+/// Keys under which training programs save the model's state dict among other entries, in order of search: Lightning and
+/// torchvision's references, nanoGPT and timm, DeepSpeed.
 constexpr const char* kNests[] = {"state_dict", "model_state_dict", "model", "module", "net", "network", "weights"};
 
-/// The dict, without the metadata that Python's state dicts have beside them (plain_pickle.h); none where it is something else.
+/// Returns the dict, without the metadata of Python's state dicts (plain_pickle.h); nullptr for another value.
 const c10::IValue* dict_in(const c10::IValue& read) {
   const bool has_state = read.isTuple() && read.toTupleRef().elements().size() == 2;
   const c10::IValue& value = has_state ? read.toTupleRef().elements()[0] : read;
   return value.isGenericDict() ? &value : nullptr;
 }
 
-/// Of a dict of names. Other values (counters, `None`) have no place in a model.
+/// Returns a dict's tensors by name. Other values (counters, `None`) do not belong to a model.
 std::map<std::string, at::Tensor> tensors_of(const c10::IValue& dict) {
   std::map<std::string, at::Tensor> tensors;
   for (const auto& entry : dict.toGenericDict()) {
@@ -52,7 +52,7 @@ std::string keys_of(const c10::IValue& dict) {
   return count > kMost ? fmt::format("{} and {} more", text, count - kMost) : text;
 }
 
-/// The state dict, wherever in `dict` it is, at most `deepest` dicts down; no tensors where there is none.
+/// Finds the state dict in `dict`, at most `deepest` dicts down; no tensors if there is no state dict.
 TorchFile state_dict_in(const c10::IValue& dict, int deepest = 3) {
   const auto entries = dict.toGenericDict();
   for (const char* nest : kNests) {
@@ -71,14 +71,14 @@ TorchFile state_dict_of(const c10::IValue& read) {
   const c10::IValue* dict = dict_in(read);
   if (dict == nullptr) throw InputError(fmt::format("it holds a {}", read.tagKind()));
   TorchFile file = state_dict_in(*dict);
-  if (file.tensors.empty()) throw InputError(fmt::format("it holds no tensor by name, but {}", keys_of(*dict)));
+  if (file.tensors.empty()) throw InputError(fmt::format("it holds no named tensor, only {}", keys_of(*dict)));
   return file;
 }
 
-/// The bytes of each record that was read, by where they are.
+/// Size in bytes of each record read, by its address.
 using RecordSizes = std::map<const void*, size_t>;
 
-/// Whether the elements that the tensor tells of lie in its record. The unpickler believes what the pickle says.
+/// True if the tensor's elements lie in its record. The unpickler trusts sizes, strides and offset in the pickle.
 bool lies_within(const at::Tensor& tensor, const RecordSizes& records) {
   const auto record = records.find(tensor.storage().data());
   if (tensor.numel() == 0) return true;
@@ -108,7 +108,7 @@ c10::IValue unpickle(caffe2::serialize::PyTorchStreamReader& archive, RecordSize
     records[data.get()] = bytes_there;
     return std::move(data);
   };
-  torch::jit::Unpickler unpickler(read, nullptr, nullptr, record, at::Device(at::kCPU));  // wherever it was saved
+  torch::jit::Unpickler unpickler(read, nullptr, nullptr, record, at::Device(at::kCPU));  // whatever device it was saved from
   unpickler.set_version(archive.version());
   return unpickler.parse_ivalue();
 }
@@ -136,13 +136,13 @@ TorchFile read_torch_file(const std::string& path) {
   }
   if (!is_archive) {
     throw InputError(
-        fmt::format("{}: it is a zip archive without a state dict of torch.save(), or cut off; unpack it and name "
-                    "what was in it, or get it again",
+        fmt::format("{}: a zip archive without a state dict of torch.save(), or truncated; unpack it and name "
+                    "the file inside, or get it again",
                     path));
   }
   throw InputError(
-      fmt::format("{}: cannot read it as a state dict of torch.save(): {}; save the state dict alone, as "
-                  "torch.save(torch.load(f, weights_only=False)[\"model\"], g) does, or safetensors",
+      fmt::format("{}: cannot read it as a state dict of torch.save(): {}; save only the state dict, as in "
+                  "torch.save(torch.load(f, weights_only=False)[\"model\"], g), or safetensors",
                   path, reason.substr(0, reason.find('\n'))));
 }
 

@@ -1,4 +1,4 @@
-// A state dict that torch.save() wrote.
+// Reads a state dict written by torch.save().
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -8,15 +8,15 @@
 
 namespace weft {
 
-/// What is in one.
+/// Content of such a file.
 struct TorchFile {
   std::map<std::string, at::Tensor> tensors;  ///< by name
-  std::string nest = {};                      ///< where in it the state dict was: "model"; empty: it is the whole
+  std::string nest = {};                      ///< key path of the state dict in the file: "model"; empty: it is the whole file
 };
 
-/// Reads it whole, by LibTorch's unpickler, which makes tensors, lists and dicts and runs no code. A state dict under one of
-/// the keys that training programs save it by ("model", "state_dict", ...), beside an optimizer and what else they keep, is
-/// looked for; entries of it that are no tensors are left out. Throws InputError, naming the file, for anything else.
+/// Reads the whole file with LibTorch's unpickler, which makes tensors, lists and dicts and runs no code. Also finds a state
+/// dict under the keys that training programs use ("model", "state_dict", ...), among an optimizer's state and other entries.
+/// Skips its entries that are not tensors. Throws InputError, naming the file, for anything else.
 TorchFile read_torch_file(const std::string& path);
 
 }  // namespace weft

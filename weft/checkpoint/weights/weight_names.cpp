@@ -18,7 +18,7 @@ using NamesJson = nlohmann::ordered_json;
 
 constexpr int64_t kMostNamesBytes = int64_t{100} << 20;
 
-/// The text that '*' of `pattern` stands for; none where it does not fit.
+/// Returns the text that '*' of `pattern` matches in `name`; nullopt if the pattern does not fit.
 std::optional<std::string> match(const std::string& pattern, const std::string& name) {
   const size_t star = pattern.find('*');
   if (star == std::string::npos) return pattern == name ? std::optional<std::string>("") : std::nullopt;
@@ -33,11 +33,11 @@ WeightNames WeightNames::from_file(const std::string& path) {
   WeightNames names;
   const std::string what = "the map of weights' names";
   const NamesJson json = NamesJson::parse(read_text_file(what, path, kMostNamesBytes), nullptr, /*allow_exceptions=*/false);
-  if (!json.is_object()) throw FileError(fmt::format("{}: {} is no JSON object", path, what));
+  if (!json.is_object()) throw FileError(fmt::format("{}: {} is not a JSON object", path, what));
   for (const auto& [from, to] : json.items()) {
     const auto stars = [](const std::string& text) { return std::count(text.begin(), text.end(), '*'); };
     if (!to.is_string() || stars(from) > 1 || stars(from) != stars(to.get<std::string>())) {
-      throw FileError(fmt::format("{}: \"{}\" must stand for a name with as many '*', at most one", path, from));
+      throw FileError(fmt::format("{}: \"{}\" must map to a name with as many '*', at most one", path, from));
     }
     names.rules_.emplace_back(from, to.get<std::string>());
   }

@@ -1,4 +1,4 @@
-// WeightNames: what weights are called in a file, for names that differ from the model's.
+// WeightNames: maps names of weights in a file to names in the model.
 #pragma once
 
 #include <string>
@@ -7,23 +7,23 @@
 
 namespace weft {
 
-/// What weights are called in a file, for names that differ from the model's.
+/// Maps names of weights in a file to names in the model.
 class WeightNames {
  public:
-  /// They are called the same.
+  /// Identity map.
   WeightNames() = default;
-  /// As a JSON file says: {"name in the file": "name in the model", ...}. Each may have one '*', which stands for the same text
-  /// in both: {"transformer.*": "*"}. Throws FileError for another file.
+  /// Reads a JSON file: {"name in the file": "name in the model", ...}. Each name may have one '*', which matches the same text
+  /// in both: {"transformer.*": "*"}. Throws FileError for any other file.
   static WeightNames from_file(const std::string& path);
 
-  /// The model's name of a weight that the file calls `name`: by the first rule that fits, else the same.
+  /// Returns the model's name of a weight named `name` in the file: by the first rule that fits, otherwise unchanged.
   std::string in_model(const std::string& name) const;
 
  private:
   std::vector<std::pair<std::string, std::string>> rules_;
 };
 
-/// A name without what wrappers of PyTorch put before and into it: "module." (DataParallel, DDP), "_orig_mod." (torch.compile),
+/// Removes prefixes and infixes of PyTorch's wrappers from a name: "module." (DataParallel, DDP), "_orig_mod." (torch.compile),
 /// "_fsdp_wrapped_module.", "_checkpoint_wrapped_module.".
 std::string without_wrappers(const std::string& name);
 

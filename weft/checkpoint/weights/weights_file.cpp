@@ -26,7 +26,7 @@ using WeightsJson = nlohmann::ordered_json;
 using OpenedWeights = std::unique_ptr<WeightsFile>;
 
 constexpr int64_t kMostJsonBytes = int64_t{100} << 20;
-// What Hugging Face calls the files of a folder, in the order in which they are looked for.
+// Hugging Face's file names in a folder, in order of search.
 constexpr const char* kShardIndexes[] = {"model.safetensors.index.json", "pytorch_model.bin.index.json"};
 constexpr const char* kOneFile[] = {"model.safetensors", "pytorch_model.bin"};
 constexpr std::pair<std::string_view, std::string_view> kShards[] = {{"model-", ".safetensors"}, {"pytorch_model-", ".bin"}};
@@ -34,8 +34,8 @@ constexpr std::pair<std::string_view, std::string_view> kShards[] = {{"model-", 
 class SafetensorsWeights : public WeightsFile {
  public:
   explicit SafetensorsWeights(const std::string& path) : file_(path) {
-    const auto told = file_.metadata().find(kModelMetadata);
-    if (told != file_.metadata().end()) origin_.options = parse_model_options(told->second, path);
+    const auto saved = file_.metadata().find(kModelMetadata);
+    if (saved != file_.metadata().end()) origin_.options = parse_model_options(saved->second, path);
   }
   std::vector<std::string> names() const override { return file_.names(); }
   std::vector<int64_t> shape(const std::string& name) const override { return file_.shape(name); }
@@ -53,7 +53,7 @@ class TorchWeights : public WeightsFile {
   explicit TorchWeights(const std::string& path) {
     TorchFile file = read_torch_file(path);
     tensors_ = std::move(file.tensors);
-    if (!file.nest.empty()) origin_.notes.push_back(fmt::format("the state dict there is under '{}'", file.nest));
+    if (!file.nest.empty()) origin_.notes.push_back(fmt::format("its state dict is under '{}'", file.nest));
   }
   std::vector<std::string> names() const override {
     std::vector<std::string> names;
@@ -73,13 +73,13 @@ class TorchWeights : public WeightsFile {
 
 class CheckpointWeights : public WeightsFile {
  public:
-  /// With `averaged` the average of each, where there is one.
+  /// With `averaged`, reads each weight's average where it has one.
   explicit CheckpointWeights(const std::string& path, bool averaged = false) : checkpoint_(path), averaged_(averaged) {
-    const auto told = checkpoint_.index().texts.find(kModelEntry);
-    if (told != checkpoint_.index().texts.end()) origin_.options = parse_model_options(told->second, checkpoint_.path());
+    const auto saved = checkpoint_.index().texts.find(kModelEntry);
+    if (saved != checkpoint_.index().texts.end()) origin_.options = parse_model_options(saved->second, checkpoint_.path());
     if (averaged && !has_average(checkpoint_.index())) {
       throw InputError(
-          fmt::format("{}: it has no average of the weights; its run kept none (optimizer.ema)", checkpoint_.path()));
+          fmt::format("{}: it has no average of the weights; its run did not set optimizer.ema", checkpoint_.path()));
     }
   }
   std::vector<std::string> names() const override { return checkpoint_.weights(); }
@@ -101,7 +101,7 @@ class CheckpointWeights : public WeightsFile {
   bool averaged_;
 };
 
-/// Several files side by side.
+/// Several files, read as one.
 class SeveralWeights : public WeightsFile {
  public:
   std::vector<std::string> names() const override {
@@ -125,34 +125,35 @@ class SeveralWeights : public WeightsFile {
 
  private:
   std::vector<OpenedWeights> files_;
-  std::map<std::string, size_t> place_;  ///< by name: the file
+  std::map<std::string, size_t> place_;  ///< index of the file, by name
 };
 
-/// Of one file, by its first bytes.
+/// Opens one file, its kind detected by its first bytes.
 OpenedWeights open_file(const std::string& path) {
   const InputFile file = open_input(path);
   std::string head(kHeadBytes, '\0');
   const int64_t read = file.reason.empty() ? read_input(file, 0, head.data(), kHeadBytes) : 0;
   head.resize(static_cast<size_t>(std::max<int64_t>(0, read)));
   if (!head.starts_with("PK\3\4")) return std::make_unique<SafetensorsWeights>(path);
-  if (const std::string what = what_file_is(head); !what.empty()) throw InputError(fmt::format("{}: it is {}", path, what));
+  if (const std::string what = describe_foreign_file(head); !what.empty())
+    throw InputError(fmt::format("{}: it is {}", path, what));
   return std::make_unique<TorchWeights>(path);
 }
 
-/// As the index says; a file of it that lacks a tensor is an error.
+/// Opens the files of an index; a file that lacks an indexed tensor is an error.
 OpenedWeights open_index(const std::string& path) {
   const std::string what = "the index of weights";
   const std::string text = read_text_file(what, path, kMostJsonBytes);
   const WeightsJson json = WeightsJson::parse(text, nullptr, /*allow_exceptions=*/false);
   if (!json.is_object()) {
-    const std::string is = json.is_discarded() ? what_file_is(text) : std::string();
-    throw FileError(fmt::format("{}: {} is {}", path, what, is.empty() ? "no JSON object; get it again" : is));
+    const std::string is = json.is_discarded() ? describe_foreign_file(text) : std::string();
+    throw FileError(fmt::format("{}: {} is {}", path, what, is.empty() ? "not a JSON object; get it again" : is));
   }
   const auto map = json.find("weight_map");
   if (map == json.end() || !map->is_object()) {
     throw FileError(
         fmt::format("{}: it has no \"weight_map\", so it is {}; name the file that holds the weights, or its folder", path,
-                    json.contains("model_type") ? "the config of a model" : "no index of weights"));
+                    json.contains("model_type") ? "the config of a model" : "not an index of weights"));
   }
   auto several = std::make_unique<SeveralWeights>();
   std::map<std::string, bool> seen;
@@ -180,7 +181,7 @@ std::pair<int, int> place_of_shard(std::string_view name, std::string_view begin
   return {number(numbers.substr(0, of)), number(numbers.substr(of + kOf.size()))};
 }
 
-/// Shards whose index is not there: all of them, or none where the folder has no such files.
+/// Opens shards without an index: all of them; nullptr if the folder has no shards.
 OpenedWeights open_shards(const std::string& folder, const std::vector<std::string>& files) {
   for (const auto& [begin, end] : kShards) {
     std::map<int, std::string> shards;
@@ -189,7 +190,7 @@ OpenedWeights open_shards(const std::string& folder, const std::vector<std::stri
       const auto [number, of] = place_of_shard(file, begin, end);
       if (number < 1 || number > of) continue;
       if (count > 0 && of != count) {
-        throw InputError(fmt::format("{}: '{}' is one of {} shards, '{}' one of {}; keep those of one model there", folder,
+        throw InputError(fmt::format("{}: '{}' is one of {} shards, '{}' one of {}; keep the shards of one model there", folder,
                                      shards.begin()->second, count, file, of));
       }
       count = of;
@@ -198,12 +199,12 @@ OpenedWeights open_shards(const std::string& folder, const std::vector<std::stri
     if (shards.empty()) continue;
     for (int number = 1; number <= count; ++number) {
       if (shards.count(number) > 0) continue;
-      throw InputError(fmt::format("{}: it has {} of {} shards of weights, and '{}{:05}-of-{:05}{}' is missing; get that too",
-                                   folder, shards.size(), count, begin, number, count, end));
+      throw InputError(fmt::format("{}: it has {} of {} shards of weights: '{}{:05}-of-{:05}{}' is missing; get it too", folder,
+                                   shards.size(), count, begin, number, count, end));
     }
     auto several = std::make_unique<SeveralWeights>();
     for (const auto& [number, file] : shards) several->add(open_file((fs::path(folder) / file).string()));
-    several->note(fmt::format("{} shards there have no index; all were taken", count));
+    several->note(fmt::format("no index for its {} shards; all were used", count));
     return several;
   }
   return nullptr;
@@ -238,18 +239,16 @@ OpenedWeights open_folder(const std::string& path) {
   const auto some = one_of({".safetensors", ".pt", ".pth", ".bin", ".ckpt", ".index.json"});
   const auto other = one_of({".msgpack", ".h5", ".keras", ".gguf", ".ggml", ".onnx", ".npz", ".tflite", ".ckpt.index"});
   if (some != files.end() && !fs::exists(folder / kIndexFile, code)) {
-    throw InputError(
-        fmt::format("{}: a folder without a file of weights under its usual name ({}); if '{}' is meant, name that file", path,
-                    kOneFile[0], *some));
+    throw InputError(fmt::format("{}: no file of weights under a usual name ({}) in this folder; to use '{}', name it", path,
+                                 kOneFile[0], *some));
   }
   if (other != files.end() && !fs::exists(folder / kIndexFile, code)) {
-    throw InputError(
-        fmt::format("{}: there is '{}', weights in a form that is not read; save them there as safetensors", path, *other));
+    throw InputError(fmt::format("{}: weft cannot read the form of '{}'; save its weights as safetensors", path, *other));
   }
   return std::make_unique<CheckpointWeights>(path);
 }
 
-/// The config.json beside weights.
+/// Returns the path of the config.json next to the weights; empty if there is none.
 std::string config_beside(const std::string& path) {
   std::error_code code;
   const fs::path folder = fs::is_directory(path, code) ? fs::path(path) : fs::path(path).parent_path();

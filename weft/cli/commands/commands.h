@@ -1,6 +1,6 @@
-// The subcommands of `weft`: each adds itself to the parser, and leaves the exit status in `status` when it is the one chosen.
+// The subcommands of `weft`: each adds itself to the parser and, if chosen, leaves its exit status in `status`.
 //
-// They throw weft/base/error.h; main prints, once.
+// They throw the errors of weft/base/error.h; main() prints the error, once.
 #pragma once
 
 #include <CLI/App.hpp>
@@ -11,7 +11,7 @@ namespace weft {
 
 void add_agent(CLI::App& app, int& status);
 void add_train(CLI::App& app, int& status);
-/// Adds `weft run`; `program` is what stood after "--" on the command line.
+/// Adds `weft run`; `program` holds the words after "--" on the command line.
 void add_run(CLI::App& app, const std::vector<std::string>& program, int& status);
 void add_evaluate(CLI::App& app, int& status);
 void add_show(CLI::App& app, int& status);
@@ -30,7 +30,7 @@ void add_version(CLI::App& app);
 void add_completion(CLI::App& app);
 void add_man(CLI::App& app);
 
-/// What `weft --version` prints: "weft 0.1.0, LibTorch 2.11.0".
+/// The text of `weft --version`: "weft 0.1.0, LibTorch 2.11.0".
 std::string version_text();
 
 }  // namespace weft

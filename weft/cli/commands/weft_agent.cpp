@@ -1,4 +1,4 @@
-// weft agent: what `weft run --hosts` starts on each other host through ssh; told on its standard input what to do.
+// weft agent: started by `weft run --hosts` on each other host through ssh; reads its order from standard input.
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <signal.h>
@@ -24,7 +24,7 @@ namespace weft {
 
 namespace {
 
-/// How long a head that listens already is tried.
+/// How long to try to reach a head that already listens.
 constexpr double kReach_s = 20.0;
 
 void set_variable(const std::string& entry) {
@@ -32,12 +32,12 @@ void set_variable(const std::string& entry) {
   if (equals != std::string::npos) setenv(entry.substr(0, equals).c_str(), entry.c_str() + equals + 1, 1);
 }
 
-/// The address that the ssh connection came from.
+/// Address from which the ssh connection came.
 std::string ssh_client() {
   const std::string connection = env_string("SSH_CONNECTION").value_or("");
   const std::string address = connection.substr(0, connection.find(' '));
   if (address.empty()) {
-    throw InputError("SSH_CONNECTION is not set here, so that the head's address is not known; tell --head-address");
+    throw InputError("SSH_CONNECTION is not set here, so the head's address is unknown; give --head-address");
   }
   return address;
 }
@@ -45,7 +45,7 @@ std::string ssh_client() {
 int follow_order() {
   std::string line;
   std::getline(std::cin, line);
-  // It stays open while the head's ssh does; ranks read nothing.
+  // The lifeline stays open as long as the head's ssh; ranks get an empty standard input.
   const FileDescriptor lifeline(fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 3));
   const FileDescriptor null(open("/dev/null", O_RDONLY | O_CLOEXEC));
   dup2(null.get(), STDIN_FILENO);
@@ -66,18 +66,18 @@ int follow_order() {
   std::error_code error;
   std::filesystem::current_path(order.folder, error);
   if (error) {
-    agent.problem = fmt::format("cannot work in the folder {} there: {}; start weft in a folder that all hosts have",
+    agent.problem = fmt::format("cannot enter the folder {} there: {}; start weft in a folder that all hosts have",
                                 order.folder, error.message());
   }
   survive(SIGPIPE);
-  return run_agent(agent).status;  // whoever started it tells why
+  return run_agent(agent).status;  // the starter prints the reason
 }
 
 }  // namespace
 
 void add_agent(CLI::App& app, int& status) {
-  CLI::App* command = app.add_subcommand("agent", "What weft run --hosts starts on other hosts");
-  command->group("");  // nothing to start by hand
+  CLI::App* command = app.add_subcommand("agent", "Run one host's part of weft run --hosts");
+  command->group("");  // not started by hand
   command->callback([&status] { status = follow_order(); });
 }
 

@@ -1,4 +1,4 @@
-// weft checkpoint: what is in checkpoints, whether they are whole, what differs, and weights out of them. Needs no ranks.
+// weft checkpoint: lists, shows, verifies and compares checkpoints, and exports weights from them. Needs no ranks.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -33,11 +33,11 @@ struct CheckpointArguments {
   bool ema = false;
 };
 
-constexpr int kDiffer = 3;  ///< exit status of `diff`
+constexpr int kDiffer = 3;  ///< exit status of `diff` for differing checkpoints
 
 std::string shape_text(const std::vector<int64_t>& shape) { return fmt::format("[{}]", fmt::join(shape, ", ")); }
 
-/// "after step 500 of run 'gpt', loss 2.0723, evaluation loss 2.1042".
+/// Text such as "run 'gpt', epoch 1.50, 12 min, loss 2.0723, evaluation loss 2.1042".
 std::string state_text(const CheckpointIndex& index, const std::string& path) {
   const auto text = run_state_in(index.texts);
   if (!text) return "";
@@ -55,13 +55,13 @@ void list(const std::string& folder) {
   const std::unique_ptr<Storage> storage = open_storage(folder);
   std::string text;
   if (is_complete(*storage, "")) {
-    throw InputError(fmt::format(
-        "{}: it is a checkpoint; `weft checkpoint show` tells what is in it, list what a folder of some has", folder));
+    throw InputError(
+        fmt::format("{}: this is a checkpoint; use `weft checkpoint show`, or list the folder that contains it", folder));
   }
   for (const std::string& name : storage->list("")) {
-    if (storage->is_no_folder(name)) continue;
+    if (storage->is_not_a_folder(name)) continue;
     if (!is_complete(*storage, name)) {
-      if (checkpoint_step(name)) text += fmt::format("{}  not whole: it is being saved, or what saved it was killed\n", name);
+      if (checkpoint_step(name)) text += fmt::format("{}  incomplete: being saved, or its writer was killed\n", name);
       continue;
     }
     try {
@@ -72,7 +72,7 @@ void list(const std::string& folder) {
       text += fmt::format("{}  {}\n", printable(name), error.what());
     }
   }
-  if (text.empty()) throw InputError(fmt::format("{}: no checkpoint is there", folder));
+  if (text.empty()) throw InputError(fmt::format("{}: no checkpoint found", folder));
   write_out(text);
 }
 
@@ -98,7 +98,7 @@ void show(const std::string& path) {
 void verify(const std::string& path) {
   SavedCheckpoint checkpoint(path);
   checkpoint.check();
-  write_out(fmt::format("{}: whole: {} in {}, all checksums are right\n", checkpoint.path(),
+  write_out(fmt::format("{}: complete: {} in {}, all checksums match\n", checkpoint.path(),
                         format_bytes(checkpoint.index().bytes()),
                         counted(static_cast<int64_t>(checkpoint.index().tensors.size()), "tensor")));
 }
@@ -120,9 +120,9 @@ int diff(const std::string& first, const std::string& second) {
 }
 
 std::vector<ModelOption> options_of(const SavedCheckpoint& checkpoint) {
-  const auto told = checkpoint.index().texts.find(kModelEntry);
-  return told == checkpoint.index().texts.end() ? std::vector<ModelOption>()
-                                                : parse_model_options(told->second, checkpoint.path());
+  const auto entry = checkpoint.index().texts.find(kModelEntry);
+  return entry == checkpoint.index().texts.end() ? std::vector<ModelOption>()
+                                                 : parse_model_options(entry->second, checkpoint.path());
 }
 
 void export_weights(const std::string& path, const std::string& output, bool ema) {
@@ -145,7 +145,7 @@ void average(const std::vector<std::string>& paths, const std::string& output) {
   for (const SavedCheckpoint& other : checkpoints) {
     const std::vector<std::string> lines = option_differences(options, options_of(other));
     if (lines.empty()) continue;
-    throw InputError(fmt::format("{} and {}: {}; the mean of weights is of one model", checkpoints.front().path(), other.path(),
+    throw InputError(fmt::format("{} and {}: {}; averaging needs one model", checkpoints.front().path(), other.path(),
                                  fmt::join(lines, "; ")));
   }
   save_safetensors(output, average_weights(checkpoints), weights_metadata(options));
@@ -156,31 +156,31 @@ void average(const std::vector<std::string>& paths, const std::string& output) {
 }  // namespace
 
 void add_checkpoint(CLI::App& app, int& status) {
-  CLI::App* command = app.add_subcommand("checkpoint", "Tell of checkpoints, compare them, get weights out of them");
+  CLI::App* command = app.add_subcommand("checkpoint", "List, verify, compare and average checkpoints; export weights");
   command->require_subcommand(1);
   auto arguments = std::make_shared<CheckpointArguments>();
-  const char* what = "A checkpoint's folder or URL, or a folder of checkpoints, of which the newest is meant";
-  CLI::App* listing = command->add_subcommand("list", "What checkpoints a folder has");
-  listing->add_option("folder", arguments->path, "A folder of checkpoints, or a URL")->required();
+  const char* what = "Checkpoint folder or URL, or a folder of checkpoints (the newest is used)";
+  CLI::App* listing = command->add_subcommand("list", "List the checkpoints in a folder");
+  listing->add_option("folder", arguments->path, "Folder or URL with checkpoints")->required();
   listing->callback([arguments] { list(arguments->path); });
-  CLI::App* showing = command->add_subcommand("show", "What is in a checkpoint");
+  CLI::App* showing = command->add_subcommand("show", "Print what a checkpoint contains");
   showing->add_option("checkpoint", arguments->path, what)->required();
   showing->callback([arguments] { show(arguments->path); });
-  CLI::App* verifying = command->add_subcommand("verify", "Whether a checkpoint is whole: reads and checks every byte");
+  CLI::App* verifying = command->add_subcommand("verify", "Read and check every byte of a checkpoint");
   verifying->add_option("checkpoint", arguments->path, what)->required();
   verifying->callback([arguments] { verify(arguments->path); });
-  CLI::App* differing = command->add_subcommand("diff", "What two checkpoints differ in; status 3 where they do");
+  CLI::App* differing = command->add_subcommand("diff", "Compare two checkpoints; exit status 3 if they differ");
   differing->add_option("first", arguments->path, what)->required();
-  differing->add_option("second", arguments->other, "Another one")->required();
+  differing->add_option("second", arguments->other, "Checkpoint to compare with")->required();
   differing->callback([arguments, &status] { status = diff(arguments->path, arguments->other); });
   CLI::App* exporting = command->add_subcommand("export", "Write a checkpoint's weights to a .safetensors file");
   exporting->add_option("checkpoint", arguments->path, what)->required();
-  add_output(*exporting, "file", arguments->output, "The .safetensors file")->required();
-  exporting->add_flag("--ema", arguments->ema, "Of the average that the run kept (optimizer.ema)");
+  add_output(*exporting, "file", arguments->output, "Output file (.safetensors)")->required();
+  exporting->add_flag("--ema", arguments->ema, "Export the averaged weights (optimizer.ema)");
   exporting->callback([arguments] { export_weights(arguments->path, arguments->output, arguments->ema); });
   CLI::App* averaging = command->add_subcommand("average", "Write the mean of several checkpoints' weights");
-  averaging->add_option("checkpoints", arguments->paths, "Checkpoints")->required();
-  add_output(*averaging, "-o,--output", arguments->output, "The .safetensors file")->required();
+  averaging->add_option("checkpoints", arguments->paths, "Checkpoints to average")->required();
+  add_output(*averaging, "-o,--output", arguments->output, "Output file (.safetensors)")->required();
   averaging->callback([arguments] { average(arguments->paths, arguments->output); });
   command->footer(
       "Examples:\n"
@@ -188,8 +188,9 @@ void add_checkpoint(CLI::App& app, int& status) {
       "  weft checkpoint diff runs/a/step-00000500 runs/b/step-00000500\n"
       "  weft checkpoint export runs/a weights.safetensors\n"
       "  weft checkpoint export runs/a average.safetensors --ema\n"
-      "  weft checkpoint average runs/a/step-00000400 runs/a/step-00000500 -o mean.safetensors");
-  for (CLI::App* part : command->get_subcommands({})) part->footer("docs/checkpoints.md has the rest.");
+      "  weft checkpoint average runs/a/step-00000400 runs/a/step-00000500 \\\n"
+      "    -o mean.safetensors");
+  for (CLI::App* part : command->get_subcommands({})) part->footer("See docs/checkpoints.md.");
 }
 
 }  // namespace weft

@@ -1,4 +1,4 @@
-// weft data check: looks at all of a recipe's data before a training does. Needs no ranks.
+// weft data check: checks all of a recipe's data before a training. Needs no ranks.
 #include <fmt/format.h>
 #include <unistd.h>
 
@@ -19,7 +19,7 @@ namespace weft {
 
 namespace {
 
-constexpr int kDamaged = 3;  ///< exit status
+constexpr int kDamaged = 3;  ///< exit status if training would fail on the data
 
 struct DataArguments {
   std::string recipe;
@@ -47,20 +47,20 @@ int check_data_of(const DataArguments& arguments) {
 }  // namespace
 
 void add_data(CLI::App& app, int& status) {
-  CLI::App* command = app.add_subcommand("data", "Look at a recipe's data before a training does");
+  CLI::App* command = app.add_subcommand("data", "Check a recipe's data before training");
   command->require_subcommand(1);
-  CLI::App* checking =
-      command->add_subcommand("check", "Read all of a recipe's data, and tell what is in it and what is damaged");
+  CLI::App* checking = command->add_subcommand("check", "Read all of a recipe's data; report contents and damage");
   auto arguments = std::make_shared<DataArguments>();
   add_recipe(*checking, arguments->recipe, arguments->overrides);
-  checking->add_option("--threads", arguments->threads, "Threads that read; 0: one a core")
+  checking->add_option("--threads", arguments->threads, "Reader threads; 0: one per core")
       ->capture_default_str()
       ->check(CLI::Range(0, 1024));
-  checking->add_flag("--json", arguments->json, "As JSON, with all names");
+  checking->add_flag("--json", arguments->json, "Print JSON, with all names");
   const char* footer =
-      "Decodes every image and reads every token of all sets that the recipe names, training and evaluation, and tells how\n"
-      "many there are, of which classes and sizes, the largest id beside the vocabulary, what is damaged and why, and what\n"
-      "lies beside the data and is not read. Ends with status 3 where a training would end at something.\n"
+      "Decodes every image and reads every token of the recipe's training and\n"
+      "evaluation sets. Reports counts, classes, sizes, the largest token id vs the\n"
+      "vocabulary, damaged entries with the reason, and files next to the data\n"
+      "that are not read. Exit status 3: training would fail on this data.\n"
       "\n"
       "Example:\n"
       "  weft data check recipes/imagenet_resnet50.toml --set data.path=imagenet";

@@ -1,4 +1,4 @@
-// weft evaluate: the loss of weights that were saved, on any number of ranks.
+// weft evaluate: the loss of saved weights, on any number of ranks.
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
@@ -33,7 +33,7 @@ struct EvaluateArguments {
   bool json = false;
 };
 
-/// Of `weights`: of a folder of checkpoints all ranks take the one that was the newest.
+/// Takes resolved `weights`, so that with a folder of checkpoints all ranks use the same one.
 std::vector<std::string> rank_command(const EvaluateArguments& arguments, const std::string& weights) {
   std::vector<std::string> command = {this_executable(), "evaluate", weights};
   if (!arguments.options.recipe.empty()) command.push_back(arguments.options.recipe);
@@ -45,19 +45,19 @@ std::vector<std::string> rank_command(const EvaluateArguments& arguments, const 
 
 void evaluate_here(const EvaluationPlan& plan, const World& world, const EvaluateArguments& arguments) {
   keep_and_reuse_memory();
-  const bool leads = world.rank() == 0, tells = leads && !arguments.json;
-  if (tells) {
+  const bool leads = world.rank() == 0, prints = leads && !arguments.json;
+  if (prints) {
     const std::string by = plan.recipe_path.empty() ? "its own recipe" : printable(plan.recipe_path);
     write_out(
         fmt::format("{}: {} by {}, {}\n", printable(plan.weights), plan.recipe.model.name, by, counted(world.size(), "rank")));
     for (const std::string& note : plan.notes) write_out(printable(note) + "\n");
   }
-  const EvaluatedWeights result = evaluate_saved(plan, world, [tells](const EvaluationReport& report) {
-    if (tells) write_out(evaluation_line(report) + "\n");
+  const EvaluatedWeights result = evaluate_saved(plan, world, [prints](const EvaluationReport& report) {
+    if (prints) write_out(evaluation_line(report) + "\n");
   });
   if (!leads) return;
   const auto& [names, more] = result.skipped;
-  if (tells && !names.empty()) write_out(fmt::format("skipped data: {}\n", skipped_text(names, more)));
+  if (prints && !names.empty()) write_out(fmt::format("skipped data: {}\n", skipped_text(names, more)));
   const std::string json = summary_json(result.evaluation, result.skipped);
   if (arguments.json) write_out(json);
   if (!arguments.summary.empty()) write_file(arguments.summary, json);
@@ -82,24 +82,24 @@ int run_evaluate(const EvaluateArguments& arguments) {
 }  // namespace
 
 void add_evaluate(CLI::App& app, int& status) {
-  CLI::App* command = app.add_subcommand("evaluate", "Evaluate a checkpoint, or weights, as weft train would");
+  CLI::App* command = app.add_subcommand("evaluate", "Evaluate a checkpoint or weights file as weft train would");
   auto arguments = std::make_shared<EvaluateArguments>();
   command
       ->add_option("weights", arguments->options.weights,
-                   "A checkpoint's folder or URL, a folder of checkpoints, of which the newest is meant, or weights "
-                   "(.safetensors, .pt, a folder of Hugging Face's)")
+                   "Checkpoint folder or URL, a folder of checkpoints (the newest is used), or weights "
+                   "(.safetensors, .pt, a Hugging Face folder)")
       ->required();
   command->add_option("recipe", arguments->options.recipe,
-                      "Recipe (TOML): the model, and the data to evaluate on. Left out: the one that the checkpoint holds");
-  command->add_option("--set", arguments->options.overrides, "section.key=value: replace a key of the recipe; repeatable")
+                      "Recipe (TOML) with the model and the evaluation data. Default: the checkpoint's own");
+  command->add_option("--set", arguments->options.overrides, "section.key=value: override a recipe key; repeatable")
       ->allow_extra_args(false);
-  command->add_option("-n,--ranks", arguments->num_ranks, "Ranks to start on this machine, as for weft train")
+  command->add_option("-n,--ranks", arguments->num_ranks, "Ranks to start on this machine, as with weft train")
       ->check(CLI::PositiveNumber);
-  add_output(*command, "--summary", arguments->summary, "Write what came of it to this JSON file");
-  command->add_flag("--json", arguments->json, "As JSON");
+  add_output(*command, "--summary", arguments->summary, "Write the results to this JSON file");
+  command->add_flag("--json", arguments->json, "Print JSON");
   command->footer(
-      "Nothing is trained or changed. Ranks hold weights, but neither gradients nor optimizer state.\n"
-      "docs/evaluation.md has the rest.\n"
+      "Nothing is trained or changed. Ranks hold only the weights.\n"
+      "See docs/evaluation.md.\n"
       "\n"
       "Examples:\n"
       "  weft evaluate runs/a\n"

@@ -1,4 +1,4 @@
-// weft memory: what a rank needs for a recipe, by category. Prints; plan/forecast.h works it out.
+// weft memory: memory per rank for a recipe, by category. Prints; plan/forecast.h computes it.
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
@@ -27,9 +27,9 @@ struct MemoryArguments {
   bool json = false;
 };
 
-constexpr int64_t kMostStepsToCompare = 100'000;  ///< blocks x micro-batches with which other levels are worked out too
+constexpr int64_t kMostStepsToCompare = 100'000;  ///< most blocks x micro-batches for which other levels are also computed
 
-/// Without the instructions, which are many and are not printed.
+/// Drops the instruction lists, which are long and not printed.
 RecipeMemory without_lists(RecipeMemory memory) {
   const ResolvedLayout& layout = memory.plan.layout;
   const StepLayout step = layout_without_schedule(layout.options, layout);
@@ -41,13 +41,13 @@ bool too_long_to_compare(const Plan& plan) {
   return int64_t{plan.program->num_blocks()} * plan.program->micro_batches > kMostStepsToCompare;
 }
 
-/// Where there is nothing to compare with: other levels cannot move weights out, and divide nothing where one rank reads all
+/// Returns true if there is nothing to compare: other levels cannot offload weights, and divide nothing if one rank reads all
 /// samples.
 bool is_alone(const Recipe& recipe, const Plan& plan) {
   return recipe.layout.offload_parameters != "none" || plan.layout.data_ranks() == 1;
 }
 
-/// The recipe's own layout first, then what the other shard levels would take, each as long to work out.
+/// Returns the recipe's own layout first, then the other shard levels; each takes as long to compute.
 std::vector<RecipeMemory> columns(const MemoryArguments& arguments, const Recipe& recipe) {
   std::vector<RecipeMemory> result = {without_lists(recipe_memory(recipe, arguments.num_ranks))};
   const Plan own = result.front().plan;
@@ -59,7 +59,7 @@ std::vector<RecipeMemory> columns(const MemoryArguments& arguments, const Recipe
     try {
       result.push_back(without_lists(recipe_memory(other, arguments.num_ranks, own.costs)));
     } catch (const InputError&) {
-      // A level that these choices do not go with has no column: the recipe did not ask for it.
+      // A level that does not fit these choices gets no column; the recipe did not ask for it.
     }
   }
   return result;
@@ -87,7 +87,7 @@ std::string table(const std::vector<RecipeMemory>& memories) {
       cells.push_back(m.estimate().of(category) ? format_bytes(m.estimate().of(category)) : "-");
     text += row(std::string(name(category)), cells);
   }
-  return text + row("sum", totals) + row("of it model states", states);
+  return text + row("sum", totals) + row("of which model states", states);
 }
 
 std::string text_of(const Recipe& recipe, const std::vector<RecipeMemory>& memories) {
@@ -103,20 +103,20 @@ std::string text_of(const Recipe& recipe, const std::vector<RecipeMemory>& memor
     std::vector<std::string> totals;
     totals.reserve(own.by_stage_rank.size());
     for (const MemoryEstimate& rank : own.by_stage_rank) totals.push_back(format_bytes(rank.total()));
-    text += fmt::format("pipeline ranks hold {}; below, the one that holds most: pipeline rank {}\n\n", fmt::join(totals, ", "),
+    text += fmt::format("pipeline ranks hold {}; below, the fullest one: pipeline rank {}\n\n", fmt::join(totals, ", "),
                         own.fullest);
   }
-  text += fmt::format("bytes a rank{}\n{}", memories.size() > 1 ? ", as the recipe says and with the other levels" : "",
+  text += fmt::format("bytes per rank{}\n{}", memories.size() > 1 ? ", for the recipe's shard level and the others" : "",
                       table(memories));
   if (!is_alone(recipe, own.plan) && too_long_to_compare(own.plan)) {
     text += fmt::format(
-        "\nOther levels are not worked out beside it: {} blocks x {} micro-batches are more than {}. Ask for one "
-        "with --set layout.shard_level.\n",
+        "\nOther levels are not shown: {} blocks x {} micro-batches are more than {}. Select one with "
+        "--set layout.shard_level.\n",
         own.plan.program->num_blocks(), own.plan.program->micro_batches, kMostStepsToCompare);
   }
   return text +
-         "\nEach line is that category's peak; they do not all come at once, so the sum is a\n"
-         "bound. The process itself (code, thread stacks, what kernels use inside) comes on\ntop.\n";
+         "\nEach line is a category's peak. Not all peaks come at once, so the sum is an\n"
+         "upper bound. The process itself (code, stacks, kernel workspaces) is extra.\n";
 }
 
 std::string json_of(const RecipeMemory& memory) {
@@ -138,17 +138,19 @@ std::string json_of(const RecipeMemory& memory) {
 }  // namespace
 
 void add_memory(CLI::App& app, int& status) {
-  CLI::App* command = app.add_subcommand("memory", "Tell what a rank needs for a recipe, by category, for any number of ranks");
+  CLI::App* command = app.add_subcommand("memory", "Estimate memory per rank for a recipe, by category");
   auto arguments = std::make_shared<MemoryArguments>();
   add_recipe(*command, arguments->recipe, arguments->overrides);
-  command->add_option("-n,--ranks", arguments->num_ranks, "Ranks to tell it for; none is started")->capture_default_str();
-  command->add_flag("--json", arguments->json, "The recipe's own layout, as JSON");
+  command->add_option("-n,--ranks", arguments->num_ranks, "Number of ranks; nothing is started")->capture_default_str();
+  command->add_flag("--json", arguments->json, "Print the recipe's own layout as JSON");
   command->footer(
-      "Adds up weights, gradients, optimizer state, gathered weights, activations and communication buffers from the\n"
-      "program that `weft train` would run. Allocates none of them.\n"
+      "Adds up weights, gradients, optimizer state, gathered weights, activations and\n"
+      "communication buffers of the program that `weft train` would run, without\n"
+      "allocating them.\n"
       "\n"
       "Example:\n"
-      "  weft memory recipes/gpt.toml -n 64 --set batch.global=64 --set layout.shard_level=parameters");
+      "  weft memory recipes/gpt.toml -n 64 --set batch.global=64 \\\n"
+      "    --set layout.shard_level=parameters");
   command->callback([arguments, &status] {
     const Recipe recipe = load_recipe(arguments->recipe, arguments->overrides);
     const std::vector<RecipeMemory> memories = columns(*arguments, recipe);

@@ -1,4 +1,4 @@
-// weft netcheck: what messages and collectives take between the ranks of a job, which link is slow, and a hardware file of it.
+// weft netcheck: times of messages and collectives between a job's ranks, slow links, and a hardware file from both.
 #include <ATen/ops/full.h>
 #include <fmt/format.h>
 
@@ -62,19 +62,19 @@ std::string slow_text(const std::vector<PairTime>& pairs, const std::vector<std:
   if (!text.empty()) return "\nslow:\n" + text;
   const bool compares = std::set<std::string>(hosts.begin(), hosts.end()).size() != 2;
   return compares ? "\nno link is slower than the others\n"
-                  : "\nno link is slower than the others; two hosts have one between them, which nothing is compared with\n";
+                  : "\nno link is slower than the others; the only link between the two hosts cannot be compared\n";
 }
 
-/// As it is measured: rank 0 says so.
+/// Prints results as they are measured, on rank 0.
 class Report {
  public:
   explicit Report(const World& world) : world_(world), hosts_(hosts_of(world)) {}
 
   void pairs(const std::vector<PairTime>& pairs) const {
-    say(fmt::format("pairs of ranks, of a host one at a time\n{}{}\n", pairs_table(world_, pairs), slow_text(pairs, hosts_)));
+    say(fmt::format("pairs of ranks, one at a time per host\n{}{}\n", pairs_table(world_, pairs), slow_text(pairs, hosts_)));
   }
   void begin_calls() const {
-    say(fmt::format("collectives of all {}\n  {:>10}  {:>12}  {:>14}  {:>12}\n", counted(world_.size(), "rank"), "bytes",
+    say(fmt::format("collectives over all {}\n  {:>10}  {:>12}  {:>14}  {:>12}\n", counted(world_.size(), "rank"), "bytes",
                     "all_reduce", "reduce_scatter", "all_gather"));
   }
   void call(const CallTimes& times) const {
@@ -85,8 +85,8 @@ class Report {
     say(fmt::format("\nwrote {}\n", printable(path)));
     const std::set<std::string> names(hosts_.begin(), hosts_.end());
     if (static_cast<int>(names.size()) * hardware.ranks_per_host == world_.size()) return;
-    say("its links are means over all ranks: hosts of different numbers of ranks, or whose ranks are no neighbours, have no "
-        "place in such a file\n");
+    say("links in the file are means over all ranks: it cannot describe hosts with different numbers of ranks, or whose ranks "
+        "are not consecutive\n");
   }
 
  private:
@@ -109,7 +109,7 @@ void check_here(const World& world, const NetcheckArguments& arguments) {
   report.begin_calls();
   measure_calls(all, arguments.most_mb << 20, [&](const CallTimes& times) { report.call(times); });
   const at::Tensor wanted = at::full({1}, arguments.output.empty() ? 0.0F : 1.0F, at::kFloat);
-  all.all_reduce(wanted, ReduceOp::sum, "netcheck").wait();  // only rank 0 may have been told of a file
+  all.all_reduce(wanted, ReduceOp::sum, "netcheck").wait();  // --output may be known to rank 0 only
   if (wanted.item<float>() == 0.0F) return;
   Hardware hardware = arguments.devices.empty() ? Hardware{} : load_hardware(arguments.devices);
   hardware.name = "links measured by weft netcheck" + (arguments.devices.empty() ? "" : ", devices of " + hardware.name);
@@ -141,25 +141,26 @@ int run_netcheck(const NetcheckArguments& arguments) {
 }  // namespace
 
 void add_netcheck(CLI::App& app, int& status) {
-  CLI::App* command = app.add_subcommand("netcheck", "Measure the links between a job's ranks, and name the slow ones");
+  CLI::App* command = app.add_subcommand("netcheck", "Measure the links between a job's ranks and name the slow ones");
   auto arguments = std::make_shared<NetcheckArguments>();
   command->add_option("-n,--ranks", arguments->num_ranks,
-                      "Ranks to start on this machine; left out: this is one of a job's ranks");
+                      "Ranks to start on this machine. Default: join a job as one of its ranks");
   CLI::Option* output =
-      add_output(*command, "-o,--output", arguments->output, "The hardware file (TOML) to write, for weft simulate");
-  add_hardware(*command, arguments->devices, "A hardware file (weft profile's) whose devices go into the output")
+      add_output(*command, "-o,--output", arguments->output, "Hardware file (TOML) to write, for weft simulate");
+  add_hardware(*command, arguments->devices, "Hardware file from weft profile, whose devices go into the output")
       ->check(CLI::ExistingFile)
       ->needs(output);
-  command->add_option("--timeout", arguments->timeout_s, "Seconds that a rank waits for another")
+  command->add_option("--timeout", arguments->timeout_s, "Seconds that a rank waits for a peer")
       ->capture_default_str()
       ->check(number_range(1.0, 3600.0));
-  command->add_option("--largest-mb", arguments->most_mb, "The largest collective, MiB")
+  command->add_option("--largest-mb", arguments->most_mb, "Size of the largest collective, in MiB")
       ->capture_default_str()
       ->check(CLI::Range(1, 4096));
   command->footer(
-      "Every pair of ranks: latency, and bytes a second each way (of more than 64 ranks a pair of each two hosts, and all\n"
-      "inside them); then collectives of all ranks, as a training would\n"
-      "call them. A link below 0.6 of the median of its kind is named, a host when all of its links are.\n"
+      "Measures latency and bandwidth in each direction for every pair of ranks (with\n"
+      "more than 64 ranks: one pair per host pair, and all pairs inside hosts), then\n"
+      "collectives over all ranks, as training calls them. Names each link below 0.6 of\n"
+      "the median of its kind, and each host whose links all are.\n"
       "\n"
       "Examples:\n"
       "  weft netcheck -n 4\n"

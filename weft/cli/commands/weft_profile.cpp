@@ -1,4 +1,4 @@
-// weft profile: measures what a recipe's blocks take on this machine, as a hardware file for weft simulate and layout.profile.
+// weft profile: measures a recipe's blocks on this machine and writes a hardware file for weft simulate and layout.profile.
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
@@ -40,7 +40,7 @@ std::vector<std::string> rank_command(const ProfileArguments& arguments) {
 
 void profile_here(const Recipe& recipe, const World& world, const ProfileArguments& arguments) {
   keep_and_reuse_memory();
-  if (world.rank() == 0) check_writable(arguments.output);  // it writes; other ranks may have another working folder
+  if (world.rank() == 0) check_writable(arguments.output);  // only rank 0 writes; other ranks may run in another folder
   const Hardware hardware = profile(recipe, world);
   if (world.rank() != 0) return;
   write_file(arguments.output, hardware_text(hardware));
@@ -63,15 +63,16 @@ int run_profile(const ProfileArguments& arguments) {
 }  // namespace
 
 void add_profile(CLI::App& app, int& status) {
-  CLI::App* command = app.add_subcommand("profile", "Measure what a recipe's blocks take on this machine, for simulate");
+  CLI::App* command = app.add_subcommand("profile", "Measure a recipe's block times on this machine, for simulate");
   auto arguments = std::make_shared<ProfileArguments>();
   add_recipe(*command, arguments->recipe, arguments->overrides);
-  command->add_option("-n,--ranks", arguments->num_ranks, "Ranks to start on this machine, as for weft train");
-  add_output(*command, "-o,--output", arguments->output, "The hardware file (TOML) to write")->required();
+  command->add_option("-n,--ranks", arguments->num_ranks, "Ranks to start on this machine, as with weft train");
+  add_output(*command, "-o,--output", arguments->output, "Hardware file (TOML) to write")->required();
   command->footer(
-      "Trains a few steps on random data, every rank a replica, and keeps the median time of each block's forward and\n"
-      "backward (whole, and in its two parts), of the loss, the update, the memory and the link between the ranks. The\n"
-      "micro-batch is that of the recipe's layout: measure again for another one.\n"
+      "Trains a few steps on random data, with every rank a replica, and writes the\n"
+      "median time of each block's forward and backward (whole, and its two parts), the\n"
+      "loss and the update, as well as memory and the link between ranks. It uses the\n"
+      "recipe's micro-batch; measure again for another one.\n"
       "\n"
       "Example:\n"
       "  weft profile recipes/gpt.toml -n 2 -o here.toml\n"

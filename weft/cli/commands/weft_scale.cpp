@@ -31,7 +31,7 @@ struct ScaleArguments {
   std::string out;
 };
 
-/// Those of a rank, the same for any number of them, as more threads for fewer ranks would hide what ranks are worth.
+/// Threads per rank, the same for any number of ranks: more threads for fewer ranks would hide what additional ranks gain.
 int scale_threads(const Recipe& recipe, const ScaleGrid& grid) {
   const auto most = static_cast<int>(*std::max_element(grid.ranks.begin(), grid.ranks.end()));
   return recipe.run.threads ? static_cast<int>(*recipe.run.threads) : run_threads(most);
@@ -77,12 +77,12 @@ int run_scale(ScaleArguments arguments) {
   const FileDescriptor held = hold_results_folder(arguments.out);
   for (const ScalePoint& point : points) study.results.push_back({.point = point, .failure = point.refusal});
   const std::vector<std::vector<size_t>> different = different_runs(points);
-  std::vector<RecipeRun> runs;  // all once, then all again: what disturbs a machine for a while disturbs all alike
+  std::vector<RecipeRun> runs;  // in rounds, so that a passing disturbance of the machine affects all alike
   for (int64_t repeat = 0; repeat < grid.repeats; ++repeat) {
     for (const std::vector<size_t>& same : different)
       runs.push_back(run_of(arguments, points[same.front()], study.threads, repeat));
   }
-  write_out(fmt::format("{}: {} of {}, {} a rank, on {}\n", printable(arguments.recipe),
+  write_out(fmt::format("{}: {} of {}, {} per rank, on {}\n", printable(arguments.recipe),
                         counted(static_cast<int64_t>(runs.size()), "run"), counted(grid.steps, "step"),
                         counted(study.threads, "thread"), counted(study.cores, "core")));
   std::vector<std::vector<ScaleResult>> found(different.size());
@@ -106,8 +106,8 @@ int run_scale(ScaleArguments arguments) {
   write_scale(arguments, study);
   if (interrupt != 0) return 128 + interrupt;
   if (failed > 0) {
-    throw Error(fmt::format("{} failed; the logs in {} tell why", counted(static_cast<int64_t>(failed), "run"),
-                            printable(arguments.out)));
+    throw Error(
+        fmt::format("{} failed; see the logs in {}", counted(static_cast<int64_t>(failed), "run"), printable(arguments.out)));
   }
   return 0;
 }
@@ -115,7 +115,7 @@ int run_scale(ScaleArguments arguments) {
 }  // namespace
 
 void add_scale(CLI::App& app, int& status) {
-  CLI::App* command = app.add_subcommand("scale", "Measure how much faster a recipe trains on more ranks, by layout");
+  CLI::App* command = app.add_subcommand("scale", "Measure how a recipe's speed scales with ranks, by layout");
   auto arguments = std::make_shared<ScaleArguments>();
   ScaleGrid& grid = arguments->grid;
   add_recipe(*command, arguments->recipe, arguments->overrides);
@@ -125,23 +125,24 @@ void add_scale(CLI::App& app, int& status) {
       ->check(CLI::Range(1, 4096));
   command
       ->add_option("--layouts", grid.layouts,
-                   "dp, zero1, zero2, zero3 (or shard), pp, cp, tp, master, naive over all ranks; recipe, as it is; or keys of "
-                   "the recipe with + "
-                   "between, where N is the number of ranks: layout.pp=N+layout.schedule=gpipe. Left out: recipe")
+                   "dp, zero1, zero2, zero3 (or shard), pp, cp, tp, master or naive over all ranks; recipe: its own; or keys "
+                   "joined by +, with N for the number of ranks: layout.pp=N+layout.schedule=gpipe. Default: recipe")
       ->delimiter(',');
-  command->add_flag("--strong", arguments->strong, "Only with the recipe's batch on any number of ranks");
-  command->add_flag("--weak", arguments->weak, "Only with a batch in proportion: the recipe's is that of the fewest ranks");
-  command->add_option("--steps", grid.steps, "Steps of each run; the first two do not count")
+  command->add_flag("--strong", arguments->strong, "Only strong scaling: the recipe's batch on any number of ranks");
+  command->add_flag("--weak", arguments->weak,
+                    "Only weak scaling: the batch grows with the ranks; the recipe's is for the fewest");
+  command->add_option("--steps", grid.steps, "Steps per run; the first two are not counted")
       ->capture_default_str()
       ->check(CLI::Range(3, 1000000));
-  command->add_option("--repeats", grid.repeats, "Runs of each, of which the median counts and the spread is told")
+  command->add_option("--repeats", grid.repeats, "Runs of each point; reports their median and spread")
       ->capture_default_str()
       ->check(CLI::Range(1, 1000));
-  command->add_option("--out", arguments->out, "Folder for the results. Left out: the recipe's name and \"-scale\"");
+  command->add_option("--out", arguments->out, "Folder for the results. Default: the recipe's name and \"-scale\"");
   command->footer(
-      "Each run is a `weft train` of its own, one after another, with as many threads a rank as the most ranks leave. What "
-      "the\n"
-      "evaluation at its end takes does not count. What is the same for several layouts, as one rank is, runs once for all.\n"
+      "Runs a separate `weft train` for each point, one after another. All use the\n"
+      "same threads per rank, as many as the largest number of ranks allows. The final\n"
+      "evaluation is not timed. Identical points, such as one rank in any layout, run\n"
+      "once.\n"
       "\n"
       "Example:\n"
       "  weft scale recipes/fashion_mnist.toml -n 1,2 --layouts dp,shard,pp --steps 50");

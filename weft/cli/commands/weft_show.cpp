@@ -1,4 +1,4 @@
-// weft show: the program of a recipe, drawn. No data is read, no weights are made.
+// weft show: draws the program of a recipe. Reads no data and allocates no weights.
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
@@ -35,7 +35,7 @@ struct ShowArguments {
   TimeFiles files;
 };
 
-/// Pictures of time, on the hardware that was named or on round numbers.
+/// Draws the step over time, on the given hardware or on round numbers.
 std::string draw_time(const ShowArguments& arguments, const Recipe& recipe, const Plan& plan) {
   Hardware hardware = arguments.hardware.empty() ? nominal_hardware() : load_hardware(arguments.hardware);
   hardware.narrow_across = crosses_narrow(recipe, *plan.program);
@@ -46,13 +46,13 @@ std::string draw_time(const ShowArguments& arguments, const Recipe& recipe, cons
   });
   arguments.files.write(*plan.program, simulation, hardware, heading(recipe, plan.layout));
   return fmt::format("\nTimes in the files are simulated on {}{}.\n", printable(hardware.name),
-                     arguments.hardware.empty() ? "; --hardware names yours" : "");
+                     arguments.hardware.empty() ? "; give your own with --hardware" : "");
 }
 
 void show(const ShowArguments& arguments) {
   arguments.files.check(arguments.recipe);
   if (!arguments.hardware.empty() && !arguments.files.any()) {
-    throw InputError("--hardware gives the times of --svg and --trace; ask for one of them, or see weft simulate");
+    throw InputError("--hardware is only for the times in --svg and --trace; add one of them, or use weft simulate");
   }
   const Recipe recipe = load_recipe(arguments.recipe, arguments.overrides);
   const Plan all = make_plan(recipe, arguments.num_ranks);
@@ -69,23 +69,24 @@ void show(const ShowArguments& arguments) {
 }  // namespace
 
 void add_show(CLI::App& app, int& status) {
-  CLI::App* command = app.add_subcommand("show", "Draw what a training step of a recipe does, for any number of ranks");
+  CLI::App* command = app.add_subcommand("show", "Draw a recipe's training step for any number of ranks");
   auto arguments = std::make_shared<ShowArguments>();
   add_recipe(*command, arguments->recipe, arguments->overrides);
-  command->add_option("-n,--ranks", arguments->num_ranks, "Ranks to show it for; none is started")->capture_default_str();
+  command->add_option("-n,--ranks", arguments->num_ranks, "Number of ranks; nothing is started")->capture_default_str();
   CLI::Option* rank = command->add_option("--rank", arguments->rank, "List every instruction of this rank instead");
-  command->add_option("--width", arguments->width, "Columns of the drawing")
+  command->add_option("--width", arguments->width, "Width of the drawing, in columns")
       ->capture_default_str()
       ->check(CLI::Range(40, 1000))
       ->excludes(rank);
-  command->add_option("--ranks-per-host", arguments->ranks_per_host, "Tell what crosses hosts of so many ranks each")
+  command->add_option("--ranks-per-host", arguments->ranks_per_host, "Report the traffic between hosts of this many ranks each")
       ->check(CLI::PositiveNumber)
       ->excludes(rank);
   arguments->files.add_to(*command);
-  add_hardware(*command, arguments->hardware, "For --svg and --trace: hardware (TOML) that gives the times");
+  add_hardware(*command, arguments->hardware, "Hardware (TOML) that gives the times of --svg and --trace");
   command->footer(
-      "Draws the instructions of a step as a timeline, with bytes and floating-point operations. The program is verified\n"
-      "first, and is the one that `weft train` runs. Needs neither data nor memory for weights.\n"
+      "Draws the instructions of a step as a timeline, with bytes and floating-point\n"
+      "operations. The program is the one that `weft train` runs, and is verified\n"
+      "first. Needs no data, and no memory for weights.\n"
       "\n"
       "Example:\n"
       "  weft show recipes/gpt.toml -n 4096 --set batch.global=8192 --svg step.svg");

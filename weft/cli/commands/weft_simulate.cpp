@@ -1,4 +1,4 @@
-// weft simulate: how long a step of a recipe would take on some hardware. Prints; plan/forecast.h works it out.
+// weft simulate: the time of a recipe's step on given hardware. Prints; plan/forecast.h computes it.
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
@@ -67,7 +67,7 @@ std::string memory_lines(const Ranks& ranks, const Hardware& hardware) {
     remark += fmt::format("; a device has {}", format_bytes(static_cast<int64_t>(hardware.memory_bytes)));
   }
   if (bytes(fullest) > hardware.memory_bytes) remark += ": IT DOES NOT FIT";
-  std::string text = line("memory of a rank", format_bytes(fullest.memory.total()), remark);
+  std::string text = line("memory per rank", format_bytes(fullest.memory.total()), remark);
   if (&fullest != &emptiest) {
     text += line("", format_bytes(emptiest.memory.total()), fmt::format("the least, on rank {}", emptiest.rank));
   }
@@ -81,18 +81,17 @@ std::string summary(const RecipeSimulation& result, const Hardware& hardware) {
   const double peak = hardware.peak_flops(result.plan.program->weight_bytes);
   std::string text = line("step", format_duration(s.step_s), speed_text(result));
   text += line("computing", format_duration(busiest.busy_s), fmt::format("the busiest, rank {}", busiest.rank));
-  text += line("bubble", fmt::format("{:.1f} %", 100.0 * s.bubble_share()), "of the step that rank stands still");
+  text += line("bubble", fmt::format("{:.1f} %", 100.0 * s.bubble_share()), "of the step is idle on that rank");
   if (result.plan.program->mesh.pp > 1) {
     text += line("", fmt::format("{:.1f} %", 100.0 * s.span_bubble_share()),
                  "of the longest time from a rank's first forward to its last backward");
   }
   text += line("exposed communication", format_duration(exposed.exposed_s),
                fmt::format("the most, on rank {}: {} of the step", exposed.rank, percent(exposed.exposed_s, s.step_s)));
-  text +=
-      line("utilisation (MFU)", fmt::format("{:.1f} %", 100.0 * s.utilisation),
-           fmt::format(
-               "of {}/s a device: {} a step{}", format_flops(peak), format_flops(s.model_flops),
-               s.flops > s.model_flops ? fmt::format(", and {} computed again", format_flops(s.flops - s.model_flops)) : ""));
+  text += line(
+      "utilisation (MFU)", fmt::format("{:.1f} %", 100.0 * s.utilisation),
+      fmt::format("of {}/s per device: {} per step{}", format_flops(peak), format_flops(s.model_flops),
+                  s.flops > s.model_flops ? fmt::format(", and {} recomputed", format_flops(s.flops - s.model_flops)) : ""));
   return text + memory_lines(s.ranks, hardware);
 }
 
@@ -114,11 +113,13 @@ void print_text(const SimulateArguments& arguments, const Recipe& recipe, const 
                 const Hardware& hardware) {
   const Program& program = *result.plan.program;
   const std::string untimed = untimed_blocks_text(hardware, program.block_names);
-  std::string text = fmt::format("{}\nhardware: {}, {} a host\n", wrapped(heading(recipe, result.plan.layout), 2),
+  std::string text = fmt::format("{}\nhardware: {}, {} per host\n", wrapped(heading(recipe, result.plan.layout), 2),
                                  printable(hardware.name), counted(hardware.ranks_per_host, "rank"));
   if (!untimed.empty()) text += untimed + "\n";
   if (hardware.blocks.empty() && hardware.peak_flops(program.weight_bytes) == kFree) {
-    text += "it tells neither times of blocks nor operations a second: computing takes no time (weft profile measures both)\n";
+    text +=
+        "the hardware has neither block times nor operations per second, so computing takes no time; measure both with "
+        "weft profile\n";
   }
   text += "\n" + summary(result, hardware);
   if (result.simulation.ranks.size() > 1) text += "\n" + ranks_table(result.simulation.ranks);
@@ -189,24 +190,25 @@ void simulate_recipe(const SimulateArguments& arguments) {
 }  // namespace
 
 void add_simulate(CLI::App& app, int& status) {
-  CLI::App* command =
-      app.add_subcommand("simulate", "Tell how long a step of a recipe takes on some hardware, on any number of ranks");
+  CLI::App* command = app.add_subcommand("simulate", "Predict a recipe's step time on given hardware, for any number of ranks");
   auto arguments = std::make_shared<SimulateArguments>();
   add_recipe(*command, arguments->recipe, arguments->overrides);
-  command->add_option("-n,--ranks", arguments->num_ranks, "Ranks to simulate; none is started")->capture_default_str();
-  add_hardware(*command, arguments->hardware, "Hardware (TOML): a file, or the name of one that comes with weft: h100_node")
+  command->add_option("-n,--ranks", arguments->num_ranks, "Number of ranks; nothing is started")->capture_default_str();
+  add_hardware(*command, arguments->hardware, "Hardware (TOML): a file, or the name of a shipped one, such as h100_node")
       ->required();
-  command->add_flag("--json", arguments->json, "As JSON");
-  command->add_option("--width", arguments->width, "Columns of a pipeline's chart")
+  command->add_flag("--json", arguments->json, "Print JSON");
+  command->add_option("--width", arguments->width, "Width of the pipeline chart, in columns")
       ->capture_default_str()
       ->check(CLI::Range(40, 1000));
   arguments->files.add_to(*command);
   command->footer(
-      "Runs the program that `weft train` would run through a model of devices and links: who computes, who waits for\n"
-      "whom, what is held. Ranks that do the same are simulated once, so thousands take no longer than a few.\n"
+      "Runs the program of `weft train` through a model of devices and links: who\n"
+      "computes, who waits for whom, what is in memory. Identical ranks are simulated\n"
+      "once, so thousands of ranks take no longer than a few.\n"
       "\n"
       "Example:\n"
-      "  weft simulate recipes/gpt.toml -n 64 --hardware hardware/h100_node.toml --set batch.global=512 --svg step.svg");
+      "  weft simulate recipes/gpt.toml -n 64 --hardware hardware/h100_node.toml \\\n"
+      "    --set batch.global=512 --svg step.svg");
   command->callback([arguments, &status] {
     simulate_recipe(*arguments);
     status = 0;

@@ -1,4 +1,4 @@
-// weft study: trains a recipe at many batches and learning rates, and tells how many steps each needs to a target.
+// weft study: trains a recipe at many batch sizes and learning rates, and reports how many steps each needs to a target.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -36,7 +36,7 @@ struct StudyArguments {
   std::string out;
 };
 
-/// Read, and left there for the next time. Held while what it returns lives.
+/// Compares the folder's settings with these, or writes them if it has none. The folder is locked while the result lives.
 FileDescriptor hold_study_folder(const StudyArguments& arguments, const std::string& settings) {
   FileDescriptor folder = hold_results_folder(arguments.out);
   const std::string path = arguments.out + "/settings.json";
@@ -44,7 +44,7 @@ FileDescriptor hold_study_folder(const StudyArguments& arguments, const std::str
   if (std::filesystem::exists(path)) {
     const auto changes = settings_changes(read_text_file("the study's settings", path, kLongestSettings), settings, path);
     if (!changes.empty()) {
-      throw InputError(fmt::format("{} holds a study of something else: {}; name another --out", printable(arguments.out),
+      throw InputError(fmt::format("{} holds a study with other settings: {}; name another --out", printable(arguments.out),
                                    fmt::join(changes, "; ")));
     }
   } else {
@@ -74,8 +74,8 @@ void write_study(const StudyArguments& arguments, const Study& study) {
                         chart.empty() ? "" : ", study.svg"));
 }
 
-void tell_heading(const StudyArguments& arguments, size_t points, size_t to_do) {
-  write_out(fmt::format("{}: {} to {}, {} done before; {} on {} each, {} at a time, {} a rank{}\n", printable(arguments.recipe),
+void print_heading(const StudyArguments& arguments, size_t points, size_t to_do) {
+  write_out(fmt::format("{}: {} to {}, {} done; {} on {} each, {} at once, {} per rank{}\n", printable(arguments.recipe),
                         counted(static_cast<int64_t>(points), "point"), arguments.grid.target, points - to_do, to_do,
                         counted(arguments.grid.ranks, "rank"), arguments.side_by_side,
                         counted(run_threads(arguments.side_by_side * arguments.grid.ranks), "thread"),
@@ -95,14 +95,14 @@ int run_study(StudyArguments arguments) {
   const std::vector<StudyPoint> points = study_points(arguments.recipe, arguments.overrides, grid);
   const FileDescriptor held = hold_study_folder(arguments, study_settings(recipe, grid));
   std::vector<RecipeRun> runs;
-  std::vector<size_t> places;  // of the runs, among the points
+  std::vector<size_t> places;  // index of each run's point
   for (const StudyPoint& point : points) {
     study.results.push_back(read_point(point, arguments.out));
     if (study.results.back().outcome != PointOutcome::missing) continue;
     places.push_back(study.results.size() - 1);
     runs.push_back(run_of(arguments, recipe, point));
   }
-  tell_heading(arguments, points.size(), runs.size());
+  print_heading(arguments, points.size(), runs.size());
   size_t done = 0;
   const auto on_end = [&](size_t run, const RecipeRunEnd& end) {
     PointResult& result = study.results[places[run]];
@@ -117,50 +117,50 @@ int run_study(StudyArguments arguments) {
       run_recipes(runs, arguments.side_by_side, recipe.save.folder.empty() ? 0.0 : recipe.save.deadline_s, on_end);
   write_study(arguments, study);
   if (interrupt != 0) {
-    write_out("ended by a signal; the same command goes on with the points that are left\n");
+    write_out("ended by a signal; the same command continues with the remaining points\n");
     return 128 + interrupt;
   }
   const auto failed = std::count_if(study.results.begin(), study.results.end(),
                                     [](const PointResult& result) { return result.outcome == PointOutcome::failed; });
   if (failed == 0) return 0;
-  throw Error(fmt::format("{} failed; the logs in {} tell why, and the same command runs them again", counted(failed, "point"),
+  throw Error(fmt::format("{} failed; see the logs in {}; the same command runs them again", counted(failed, "point"),
                           printable(arguments.out)));
 }
 
 }  // namespace
 
 void add_study(CLI::App& app, int& status) {
-  CLI::App* command = app.add_subcommand("study", "Train a recipe at many batches and rates: how many steps to a target");
+  CLI::App* command = app.add_subcommand("study", "Count steps to a target at many batch sizes and learning rates");
   auto arguments = std::make_shared<StudyArguments>();
   StudyGrid& grid = arguments->grid;
   add_recipe(*command, arguments->recipe, arguments->overrides);
-  command->add_option("--batch", arguments->batches, "Global batches: 32,64,128, or 32,64,...,8192 for each doubling")
-      ->required();
-  command->add_option("--lr", arguments->rates, "Learning rates to try at each: 0.01,0.03,0.1. Left out: the recipe's");
-  command->add_option("--optimizer", grid.optimizers, "Optimizers, a series each: sgd,lars. Left out: the recipe's")
+  command->add_option("--batch", arguments->batches, "Global batches: 32,64,128, or 32,64,...,8192 for doublings")->required();
+  command->add_option("--lr", arguments->rates, "Learning rates to try at each batch: 0.01,0.03,0.1. Default: the recipe's");
+  command->add_option("--optimizer", grid.optimizers, "Optimizers, one series each: sgd,lars. Default: the recipe's")
       ->delimiter(',');
-  command->add_option("--target", grid.target, "\"accuracy >= 0.9\" or \"loss <= 2.1\". Left out: the recipe's run.target");
-  command->add_option("-n,--ranks", grid.ranks, "Ranks of each point")->capture_default_str()->check(CLI::Range(1, 4096));
-  command->add_option("--side-by-side", arguments->side_by_side, "Points that train at a time, which share the cores")
+  command->add_option("--target", grid.target, "\"accuracy >= 0.9\" or \"loss <= 2.1\". Default: run.target");
+  command->add_option("-n,--ranks", grid.ranks, "Ranks per point")->capture_default_str()->check(CLI::Range(1, 4096));
+  command->add_option("--side-by-side", arguments->side_by_side, "Points to train at once, sharing the cores")
       ->capture_default_str()
       ->check(CLI::Range(1, 1024));
-  command->add_option("--steps-limit", grid.steps_limit, "Most steps of a point. Left out: run.steps")
+  command->add_option("--steps-limit", grid.steps_limit, "Maximum steps per point. Default: run.steps")
       ->check(CLI::Range(1, 1000000000));
-  command->add_option("--samples-limit", grid.samples_limit, "Most samples of a point, too")->check(CLI::Range(1, 1000000000));
+  command->add_option("--samples-limit", grid.samples_limit, "Maximum samples per point")->check(CLI::Range(1, 1000000000));
   command
-      ->add_option(
-          "--evaluate-samples", grid.evaluate_samples,
-          "Samples between evaluations, at any batch: steps to the target are known as finely. Left out: as in the recipe")
+      ->add_option("--evaluate-samples", grid.evaluate_samples,
+                   "Samples between evaluations, the same for every batch: the resolution of the result. Default: the recipe's")
       ->check(CLI::Range(1, 1000000000));
-  command->add_option("--micro", grid.micro, "Most samples of a forward, as memory has room for. Left out: batch.micro, if any")
+  command->add_option("--micro", grid.micro, "Maximum samples per forward, to fit memory. Default: batch.micro, if set")
       ->check(CLI::Range(1, 1000000000));
-  command->add_option("--out", arguments->out, "Folder for the results. Left out: the recipe's name and \"-study\"");
+  command->add_option("--out", arguments->out, "Folder for the results. Default: the recipe's name and \"-study\"");
   command->footer(
-      "Each point is a training of the recipe with another batch.global, optimizer.lr and optimizer.name, which ends at the\n"
-      "target. Begun again in the same folder, a study goes on with the points that are left. Ctrl-C ends it.\n"
+      "Each point trains the recipe with its own batch.global, optimizer.lr and\n"
+      "optimizer.name until the target. Started again in the same folder, a study\n"
+      "continues with the remaining points. Ctrl-C ends it.\n"
       "\n"
       "Example:\n"
-      "  weft study recipes/fashion_mnist.toml --batch 32,64,...,8192 --lr 0.01,0.03,0.1 --optimizer sgd,lars \\\n"
+      "  weft study recipes/fashion_mnist.toml --batch 32,64,...,8192 \\\n"
+      "    --lr 0.01,0.03,0.1 --optimizer sgd,lars \\\n"
       "    --target \"accuracy >= 0.9\" --evaluate-samples 6400");
   command->callback([arguments, &status] { status = run_study(*arguments); });
 }

@@ -1,4 +1,4 @@
-// weft train: trains a recipe, alone, as N ranks that it starts, or as one rank of a world that something else started.
+// weft train: trains a recipe alone, as N ranks that it starts, or as one rank of a world that something else started.
 #include <fmt/format.h>
 #include <signal.h>
 
@@ -53,16 +53,16 @@ LaunchOptions launch_options(const Recipe& recipe, const TrainArguments& argumen
   LaunchOptions options;
   options.command = rank_command(arguments);
   options.done_status = kOutputLost;
-  if (recipe.run.restarts > 0) options.end_signal = SIGKILL;  // nothing is lost, and the next start is waiting
+  if (recipe.run.restarts > 0) options.end_signal = SIGKILL;  // no state is lost, and the next start is waiting
   if (recipe.save.folder.empty()) return options;
-  constexpr double kToEnd = 5.0;  // on top of the ranks' own deadline
+  constexpr double kToEnd = 5.0;  // in addition to the ranks' own deadline
   options.interrupt_grace_s = recipe.save.deadline_s + kToEnd;
   options.stopped_status = kSavedAndStopped;
   options.flawed_status = kNotCopied;
   return options;
 }
 
-/// What restarts are allowed where ranks are started, on one host or several.
+/// Limits on restarts where this command starts ranks, on one or several hosts.
 RestartOptions restart_options(const Recipe& recipe, const TrainArguments& arguments, const RankCounts& counts,
                                const HostPlan& plan, const std::shared_ptr<RanksThatFit>& fit) {
   RestartOptions options{.limits = {.restarts = static_cast<int>(recipe.run.restarts)}, .grow_after_s = arguments.grow_after_s};
@@ -70,26 +70,26 @@ RestartOptions restart_options(const Recipe& recipe, const TrainArguments& argum
   options.limits.least_ranks = counts.least;
   options.limits.most_ranks = counts.most;
   options.keeps_state = recipe.run.restarts > 0 && static_cast<bool>(recipe.save.memory_every);
-  if (plan.kind == HostPlan::Kind::head) {  // what the hosts bear, each a number of its own
+  if (plan.kind == HostPlan::Kind::head) {  // as many as the hosts take, which may differ between hosts
     options.limits.most_ranks = options.limits.least_ranks = 0;
     options.check = [fit](int ranks) { fit->check(ranks); };
   }
   return options;
 }
 
-/// Starts ranks here or on several hosts, and watches them.
+/// Starts ranks here or on several hosts and watches them.
 int start_ranks(const Recipe& recipe, const TrainArguments& arguments, const RankCounts& counts, const HostPlan& plan) {
   const bool restarts = recipe.run.restarts > 0;
   if (!restarts && counts.least < counts.most) {
-    throw InputError(fmt::format("-n {}: fewer ranks are for restarts; add --restarts", arguments.ranks));
+    throw InputError(fmt::format("-n {}: a range of ranks needs --restarts", arguments.ranks));
   }
   if (!restarts && plan.kind == HostPlan::Kind::head && plan.nodes.least < plan.nodes.most) {
-    throw InputError(fmt::format("--nodes {}: fewer hosts are for restarts; add --restarts", arguments.hosts.nodes));
+    throw InputError(fmt::format("--nodes {}: a range of hosts needs --restarts", arguments.hosts.nodes));
   }
   if (plan.kind != HostPlan::Kind::one && recipe.save.memory_every) {
     throw InputError(
-        "save.memory_every keeps copies in the memory of one host, which ranks of others cannot read; leave it out, and save "
-        "to a folder that all hosts have");
+        "save.memory_every keeps copies in one host's memory, which ranks on other hosts cannot read; leave it out, and save "
+        "to a folder that all hosts share");
   }
   const LaunchPlace place{.plan = plan, .options = arguments.hosts, .local_ranks = counts.most};
   if (plan.kind != HostPlan::Kind::one) check_rank_total(place, counts.most);
@@ -107,26 +107,25 @@ int start_ranks(const Recipe& recipe, const TrainArguments& arguments, const Ran
   return status;
 }
 
-/// Options that nothing reads beside the others. `joins`: something else has started this rank.
+/// Rejects options that would have no effect here. `joins`: something else has started this rank.
 void refuse_unread(const TrainArguments& arguments, const Recipe& recipe, const RankCounts& counts, const HostPlan& plan,
                    bool joins) {
   const HostOptions& hosts = arguments.hosts;
-  const bool is_told_ranks = !arguments.ranks.empty() || plan.kind != HostPlan::Kind::one;
-  if (hosts.has("--prefix") && !is_told_ranks && (joins || recipe.run.restarts == 0)) {
-    throw InputError("--prefix is for ranks that are started from here: add -n, or leave it out");
+  const bool has_ranks = !arguments.ranks.empty() || plan.kind != HostPlan::Kind::one;
+  if (hosts.has("--prefix") && !has_ranks && (joins || recipe.run.restarts == 0)) {
+    throw InputError("--prefix applies to ranks started from here: add -n, or leave it out");
   }
   const bool varies = counts.least < counts.most || plan.nodes.least < plan.nodes.most;
   if (hosts.has("--grow-after") && (!varies || recipe.save.folder.empty())) {
-    throw InputError(
-        varies ? "--grow-after: the run saves before more ranks are tried; set save.folder, or leave it out"
-               : "--grow-after is for fewer ranks than all: tell the fewest and the most, as in -n 2:4 or --nodes 2:4");
+    throw InputError(varies ? "--grow-after: the run must save before it tries more ranks; set save.folder, or leave it out"
+                            : "--grow-after needs a range of ranks, as in -n 2:4 or --nodes 2:4");
   }
   if (hosts.has("--restarts") && joins && !is_rank_of_launcher()) {
-    throw InputError("--restarts is for ranks that weft starts; something else has started these, and starts them again");
+    throw InputError("--restarts applies to ranks that weft starts; something else started these and must restart them");
   }
   const bool begins = recipe.run.resume == "none" || (recipe.run.resume == "auto" && recipe.save.folder.empty());
   if (arguments.resume_anyway && begins) {
-    throw InputError("--resume-anyway: there is nothing to go on from; set save.folder, or name a checkpoint with --resume");
+    throw InputError("--resume-anyway: there is nothing to resume from; set save.folder, or name a checkpoint with --resume");
   }
 }
 
@@ -138,7 +137,7 @@ int run_train(TrainArguments& arguments) {
   use_ports(recipe.run.ports);
   if (!arguments.resume.empty()) recipe.run.resume = arguments.resume;
   if (arguments.restarts) recipe.run.restarts = *arguments.restarts;
-  // Before ranks are started, so that a mistake is told once and at once.
+  // Before ranks start, so that a mistake is reported at once, and once.
   check_options(recipe, train_options(arguments));
   const HostPlan plan = host_plan(arguments.hosts, !arguments.ranks.empty());
   const bool several = plan.kind != HostPlan::Kind::one;
@@ -146,7 +145,7 @@ int run_train(TrainArguments& arguments) {
   const RankCounts counts = rank_counts(arguments.ranks, plan);
   refuse_unread(arguments, recipe, counts, plan, joins);
   if (!arguments.ranks.empty() || several) {
-    // With --nodes other hosts may bear other numbers of ranks: the head checks once all have told theirs.
+    // With --nodes other hosts may have other numbers of ranks: the head checks once all have joined.
     if (!several || plan.kind == HostPlan::Kind::ssh) check_plan(recipe, counts.most);
     if (plan.kind != HostPlan::Kind::agent) check_outputs(arguments);
   }
@@ -158,58 +157,58 @@ int run_train(TrainArguments& arguments) {
 }
 
 void add_result_options(CLI::App& command, TrainArguments& arguments) {
-  add_output(command, "--summary", arguments.summary, "Write what came of it to this JSON file");
+  add_output(command, "--summary", arguments.summary, "Write the results to this JSON file");
   add_output(command, "--save", arguments.save,
-             "Write the final weights, with optimizer.ema their average, to this .safetensors file");
+             "Write the final weights (with optimizer.ema, their average) to this .safetensors file");
   CLI::Option* trace =
       add_output(command, "--trace", arguments.trace,
-                 "Write when each instruction of a step ran to this file, for ui.perfetto.dev or chrome://tracing");
-  command
-      .add_option("--trace-step", arguments.trace_step, "Which step, counted from 1. Left out: the third, or the last of fewer")
+                 "Write a timeline of one step's instructions to this file, for ui.perfetto.dev or chrome://tracing");
+  command.add_option("--trace-step", arguments.trace_step, "Step to trace, from 1. Default: the third, or the last if fewer")
       ->needs(trace)
       ->check(CLI::PositiveNumber);
 }
 
-/// How a run that ended goes on.
+/// Options for how a run continues after it ended.
 void add_restart_options(CLI::App& command, TrainArguments& arguments) {
   command
       .add_option("--restarts", arguments.restarts,
-                  "How often ranks that fail are started again, from the newest state. Instead of run.restarts")
+                  "Maximum restarts of failed ranks, from the newest state. Replaces run.restarts")
       ->check(CLI::Range(0, 1000000));
   command
       .add_option("--grow-after", arguments.grow_after_s,
-                  "With -n 2:4, seconds on fewer ranks until all are tried again; twice as long each time")
+                  "With -n 2:4: seconds on fewer ranks before trying all again; doubles each time")
       ->capture_default_str()
       ->check(number_range(1e-3, 1e9));
   command.add_option("--resume", arguments.resume,
-                     "\"auto\": go on from the newest checkpoint in save.folder, if there is one; \"none\": begin anew; or the "
-                     "checkpoint to go on from. Instead of run.resume");
+                     "\"auto\": resume from the newest checkpoint in save.folder, if any; \"none\": start over; or a "
+                     "checkpoint to resume from. Replaces run.resume");
   command.add_flag("--resume-anyway", arguments.resume_anyway,
-                   "Go on also where model, data, batch, optimizer or seed have changed, as far as the checkpoint fits");
+                   "Resume even if model, data, batch, optimizer or seed changed, as far as the checkpoint fits");
 }
 
 }  // namespace
 
 void add_train(CLI::App& app, int& status) {
-  CLI::App* command = app.add_subcommand("train", "Train the model that a recipe names");
+  CLI::App* command = app.add_subcommand("train", "Train the model of a recipe");
   auto arguments = std::make_shared<TrainArguments>();
   add_recipe(*command, arguments->recipe, arguments->overrides);
   command
       ->add_option("-n,--ranks", arguments->ranks,
-                   "Ranks to start: on this machine, with --nodes on each, with --hosts in all; with --restarts also the "
-                   "fewest and the most, as in 2:4. Left out: join the ranks that torchrun or a cluster started (RANK, "
-                   "WORLD_SIZE, ...), or train alone")
+                   "Ranks to start: on this machine, with --nodes on each, with --hosts in all; with --restarts also fewest "
+                   "and most, as in 2:4. Default: join the ranks that torchrun or a cluster started (RANK, WORLD_SIZE, ...), "
+                   "or train alone")
       ->check(ranks_misspelt);
   add_result_options(*command, *arguments);
   add_restart_options(*command, *arguments);
   add_host_options(*command, arguments->hosts);
   command->footer(
-      "The recipe's keys are in docs/recipes.md. Ctrl-C, as SIGTERM, ends all ranks; with save.folder they save first. A\n"
-      "second one ends them at once.\n"
+      "docs/recipes.md lists the recipe's keys. Ctrl-C and SIGTERM end all ranks; with\n"
+      "save.folder they save first. A second signal ends them at once.\n"
       "\n"
       "Examples:\n"
       "  weft train recipes/fashion_mnist.toml -n 2\n"
-      "  weft train recipes/gpt.toml -n 2 --set data.path=book.txt --set run.steps=1000 --save gpt.safetensors\n"
+      "  weft train recipes/gpt.toml -n 2 --set data.path=book.txt \\\n"
+      "    --set run.steps=1000 --save gpt.safetensors\n"
       "  torchrun --nproc-per-node 2 --no-python weft train recipes/gpt.toml");
   command->callback([arguments, &status] { status = run_train(*arguments); });
 }

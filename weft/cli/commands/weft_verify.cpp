@@ -1,4 +1,4 @@
-// weft verify: trains a recipe's first steps in its layout and on one device, and tells whether they come to the same.
+// weft verify: trains a recipe's first steps in its layout and on one device, and checks that the results match.
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
@@ -26,7 +26,7 @@ namespace weft {
 
 namespace {
 
-constexpr int kDifferent = 3;  ///< exit status
+constexpr int kDifferent = 3;  ///< exit status for different results
 
 struct VerifyArguments {
   std::string recipe;
@@ -46,13 +46,13 @@ std::vector<std::string> rank_command(const VerifyArguments& arguments) {
   return command;
 }
 
-/// As main() tells an error.
-void tell_difference(const LayoutComparison& comparison) {
+/// Reports the difference as main() reports an error.
+void report_difference(const LayoutComparison& comparison) {
   const std::string line = difference_line(comparison);
   if (!report_error(line)) std::fprintf(stderr, "weft: %s\n", line.c_str());
 }
 
-/// One rank in this process; its exit status.
+/// Runs one rank in this process; returns its exit status.
 int verify_here(const Recipe& recipe, const World& world, const VerifyArguments& arguments) {
   keep_and_reuse_memory();
   const bool leads = world.rank() == 0;
@@ -64,8 +64,8 @@ int verify_here(const Recipe& recipe, const World& world, const VerifyArguments&
   const LayoutComparison comparison = compare_recipe(recipe, world, options);
   if (!leads) return 0;
   write_out(arguments.json ? comparison_json(comparison) : comparison_text(comparison));
-  if (comparison.likeness != Likeness::different) return 0;
-  tell_difference(comparison);
+  if (comparison.match != LayoutMatch::different) return 0;
+  report_difference(comparison);
   return kDifferent;
 }
 
@@ -82,23 +82,25 @@ int run_verify(const VerifyArguments& arguments) {
 }  // namespace
 
 void add_verify(CLI::App& app, int& status) {
-  CLI::App* command = app.add_subcommand("verify", "Test that a recipe's layout trains as one device does, bit for bit");
+  CLI::App* command = app.add_subcommand("verify", "Check that a recipe's layout trains like one device, bit for bit");
   auto arguments = std::make_shared<VerifyArguments>();
   add_recipe(*command, arguments->recipe, arguments->overrides);
-  command->add_option("-n,--ranks", arguments->num_ranks, "Ranks to start on this machine, as for weft train");
-  command->add_option("--steps", arguments->steps, "Steps to train in each run")
+  command->add_option("-n,--ranks", arguments->num_ranks, "Ranks to start on this machine, as with weft train");
+  command->add_option("--steps", arguments->steps, "Steps to train per run")
       ->capture_default_str()
       ->check(CLI::Range(1, 10000));
-  command->add_flag("--exact", arguments->exact, "Rounding is a difference too, also without run.reproducible_slots");
-  command->add_flag("--json", arguments->json, "As JSON");
+  command->add_flag("--exact", arguments->exact, "Treat rounding as a difference, even without run.reproducible_slots");
+  command->add_flag("--json", arguments->json, "Print JSON");
   command->footer(
-      "Trains the recipe's first steps in its layout, and on one device with the same micro-batches, and compares losses,\n"
-      "gradient norms and all weights after every step. Where they differ by more than rounding, or at all with\n"
-      "run.reproducible_slots, parts of the layout are switched off one at a time to find which of them does it.\n"
-      "Ends with status 0 where they are bit-identical or within rounding, with 3 where they are different.\n"
+      "Trains the recipe's first steps in its layout, and on one device with the same\n"
+      "micro-batches. Compares losses, gradient norms and all weights after every step.\n"
+      "If they differ by more than rounding, or at all with run.reproducible_slots,\n"
+      "switches off parts of the layout one at a time to find the cause.\n"
+      "Exit status 0: bit-identical or within rounding; 3: different.\n"
       "\n"
       "Example:\n"
-      "  weft verify recipes/gpt.toml -n 2 --set layout.pp=2 --set run.reproducible_slots=4");
+      "  weft verify recipes/gpt.toml -n 2 --set layout.pp=2 \\\n"
+      "    --set run.reproducible_slots=4");
   command->callback([arguments, &status] { status = run_verify(*arguments); });
 }
 

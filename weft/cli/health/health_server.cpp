@@ -31,7 +31,7 @@ namespace {
 
 using std::chrono::milliseconds;
 
-constexpr size_t kMostClients = 64;  // one more, and the oldest is dropped
+constexpr size_t kMostClients = 64;  // beyond that the oldest is dropped
 constexpr size_t kMostRequestBytes = 8192;
 constexpr milliseconds kWholeRequest{2000};
 
@@ -46,19 +46,19 @@ std::string http_answer(std::string_view status, std::string_view header = {}, s
 }  // namespace
 
 struct HealthServer::State {
-  /// One request and its answer, after which the client closes the connection, or time does.
+  /// One request and its answer; afterwards the client closes the connection, or the deadline does.
   struct Client {
     FileDescriptor socket;
     Deadline until = kWholeRequest;
     std::string request = {};
-    std::string unsent = {};  ///< of the answer
+    std::string unsent = {};  ///< rest of the answer
     bool is_answered = false;
   };
 
   const RunStatus& status;
   HealthLabels labels;
   double stalled_s;
-  FileDescriptor listening = {};   ///< shut down: the end
+  FileDescriptor listening = {};   ///< shutting it down ends the thread
   std::list<Client> clients = {};  ///< oldest first
   std::thread thread = {};
 
@@ -86,22 +86,22 @@ void HealthServer::State::run() {
   }
 }
 
-/// One at a time: those that are here have their turn before the oldest makes room.
+/// Accepts one connection per call: existing clients are served before the oldest makes room.
 void HealthServer::State::accept() {
   FileDescriptor socket(::accept4(listening.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
-  const bool is_short = !socket && errno != EAGAIN && errno != ECONNABORTED;  // of descriptors, of memory
+  const bool is_short = !socket && errno != EAGAIN && errno != ECONNABORTED;  // out of descriptors or memory
   if (is_short) std::this_thread::sleep_for(milliseconds(10));
   if (!clients.empty() && (is_short || clients.size() == kMostClients)) clients.pop_front();
   if (socket) clients.push_back({std::move(socket)});
 }
 
-/// Whether the client stays.
+/// Returns true if the client stays.
 bool HealthServer::State::serve(Client& client) const try {
   if (client.unsent.empty()) {
     char part[4096];
     const ssize_t got = ::recv(client.socket.get(), part, sizeof part, 0);
     if (got <= 0) return got < 0 && errno == EAGAIN;
-    // What was not read would take the answer along when the connection is closed.
+    // Closing a connection with unread input would discard the answer.
     if (client.is_answered) return true;
     client.request.append(part, static_cast<size_t>(got));
     if (!is_whole(client.request) && client.request.size() < kMostRequestBytes) return true;
@@ -112,7 +112,7 @@ bool HealthServer::State::serve(Client& client) const try {
   if (sent < 0) return errno == EAGAIN;
   client.unsent.erase(0, static_cast<size_t>(sent));
   return !client.unsent.empty() || ::shutdown(client.socket.get(), SHUT_WR) == 0;
-} catch (const std::exception&) {  // an error in here concerns that client only
+} catch (const std::exception&) {  // an error here concerns only this client
   return false;
 }
 
@@ -151,7 +151,7 @@ HealthServer::HealthServer(const HealthOptions& options, const RunStatus& status
     state_->listening = listen_at(options.address, options.port);
   } catch (const Error&) {
     throw InputError(
-        fmt::format("--health-port {}: cannot listen there on {}; is the port taken?", options.port, options.address));
+        fmt::format("--health-port {}: cannot listen on this port at {}; is it in use?", options.port, options.address));
   }
   ::fcntl(state_->listening.get(), F_SETFL, O_NONBLOCK);
   const BlockedSignals blocked;

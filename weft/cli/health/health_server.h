@@ -1,5 +1,5 @@
-// HealthServer: answers over HTTP how a run is: GET /livez for whoever ends what does not live, GET /healthz for whoever wants
-// to know whether ranks run, GET /metrics for Prometheus.
+// HealthServer: reports a run's health over HTTP: GET /livez (should the process be restarted?), GET /healthz (do ranks run?),
+// GET /metrics for Prometheus.
 #pragma once
 
 #include <memory>
@@ -10,18 +10,18 @@
 
 namespace weft {
 
-/// Where a run's health is told.
+/// Options of a HealthServer.
 struct HealthOptions {
-  int port = 0;                       ///< 0: nowhere
-  std::string address = "127.0.0.1";  ///< of the interface to listen on
-  double stalled_s = 0.0;             ///< health_answer()'s
+  int port = 0;                       ///< 0: not served
+  std::string address = "127.0.0.1";  ///< interface to listen on
+  double stalled_s = 0.0;             ///< as in health_answer()
   std::string run = {};               ///< HealthLabels::run
 };
 
-/// Answers while it lives, from a thread of its own: each connection one request, within two seconds.
+/// Answers from its own thread while it lives: one request per connection, within two seconds.
 class HealthServer {
  public:
-  /// Throws InputError where the port cannot be had. `status` outlives it.
+  /// Throws InputError if the port is not available. `status` must outlive it.
   HealthServer(const HealthOptions& options, const RunStatus& status);
   ~HealthServer();
   HealthServer(const HealthServer&) = delete;

@@ -25,15 +25,15 @@ const char* state_name(RunPhase state) {
   return "";
 }
 
-/// Since the last step, or since this launch began where that is later.
+/// Seconds since the last step, or since this launch began if that is later.
 double without_step_s(const RunView& run, int64_t now_ns) {
   return seconds_between(std::max(run.step_ns, run.begin_ns), now_ns);
 }
 
-/// Whether steps are to be expected.
-bool counts_steps(const RunView& run) { return run.begin_ns > 0 && (!run.is_foreign || run.step_ns > 0); }
+/// Returns true if steps are expected.
+bool counts_steps(const RunView& run) { return run.begin_ns > 0 && (!run.is_custom_program || run.step_ns > 0); }
 
-/// name="value", in Prometheus' format.
+/// Returns name="value" in Prometheus' format.
 std::string label(const char* name, const std::string& value) {
   std::string text;
   for (const char c : value) {
@@ -43,7 +43,7 @@ std::string label(const char* name, const std::string& value) {
   return fmt::format("{}=\"{}\"", name, text);
 }
 
-/// The text of metrics, one after another.
+/// Builds the text of metrics, one after another.
 class Metrics {
  public:
   explicit Metrics(const HealthLabels& labels)
@@ -53,7 +53,7 @@ class Metrics {
     name_ = name;
     text_ += fmt::format("# HELP weft_{0} {1}\n# TYPE weft_{0} {2}\n", name, help, type);
   }
-  /// A value of the metric that was begun, of the host that answers unless `host` is another; `further` labels.
+  /// Adds a value of the current metric, for this host unless `host` is given, with `further` labels.
   template <class Value>
   void add(const Value& value, const std::string& further = "", const std::string& host = "") {
     text_ += fmt::format("weft_{}{{{},{}{}{}}} {}\n", name_, run_, host.empty() ? host_ : host, further.empty() ? "" : ",",
@@ -72,9 +72,9 @@ class Metrics {
 
 void add_hosts(Metrics& metrics, const RunView& run, int64_t now_ns) {
   const auto number = [](const HostStatus& host) { return fmt::format("node=\"{}\"", host.node); };
-  metrics.begin("host_up", "gauge", "1 while the host's agent is there");
+  metrics.begin("host_up", "gauge", "1 while the host's agent is connected");
   for (const HostStatus& host : run.hosts) metrics.add(host.is_there ? 1 : 0, number(host), label("host", host.name));
-  metrics.begin("host_silent_seconds", "gauge", "Since the host was heard of");
+  metrics.begin("host_silent_seconds", "gauge", "Seconds since the last message from the host");
   for (const HostStatus& host : run.hosts) {
     if (!host.is_there) continue;
     metrics.add(fmt::format("{:.3f}", seconds_between(host.heard_ns, now_ns)), number(host), label("host", host.name));
@@ -105,15 +105,15 @@ HealthAnswer health_answer(const RunView& run, HealthQuestion question, double s
 std::string metrics_text(const RunView& run, const HealthLabels& labels, int64_t now_ns) {
   const bool is_running = run.state == RunPhase::running;
   Metrics metrics(labels);
-  metrics.begin("build_info", "gauge", "1; the versions are labels");
+  metrics.begin("build_info", "gauge", "Always 1; the versions are labels");
   metrics.add(1, label("version", WEFT_VERSION) + "," + label("libtorch", TORCH_VERSION));
-  metrics.one("ranks", "gauge", "Ranks that run, on all hosts", is_running ? run.ranks : 0);
-  metrics.one("local_ranks", "gauge", "Ranks that run, on this host", is_running ? run.local_ranks : 0);
-  metrics.one("running", "gauge", "1 while ranks run, 0 while they are being started", is_running ? 1 : 0);
-  metrics.one("restarts_total", "counter", "How often ranks were started again", run.restarts);
-  metrics.one("steps_done", "gauge", "Steps of the run that are done", run.steps_done);
+  metrics.one("ranks", "gauge", "Running ranks on all hosts", is_running ? run.ranks : 0);
+  metrics.one("local_ranks", "gauge", "Running ranks on this host", is_running ? run.local_ranks : 0);
+  metrics.one("running", "gauge", "1 while ranks run, 0 while they start", is_running ? 1 : 0);
+  metrics.one("restarts_total", "counter", "Number of times the ranks were restarted", run.restarts);
+  metrics.one("steps_done", "gauge", "Completed steps of the run", run.steps_done);
   if (counts_steps(run)) {
-    metrics.one("seconds_without_step", "gauge", "Since the last step, or since these ranks were started",
+    metrics.one("seconds_without_step", "gauge", "Seconds since the last step, or since these ranks started",
                 fmt::format("{:.3f}", without_step_s(run, now_ns)));
   }
   if (!run.hosts.empty()) add_hosts(metrics, run, now_ns);

@@ -1,5 +1,5 @@
-// RankHealth: answers how a run is (weft/cli/health/health_server.h) from within a rank, where weft's launcher did not start
-// it: alone, or in the world of a cluster's.
+// RankHealth: serves a run's health (weft/cli/health/health_server.h) from within a rank that weft's launcher did not start: a
+// rank alone, or one that a cluster started.
 #pragma once
 
 #include <cstdint>
@@ -11,10 +11,10 @@
 
 namespace weft {
 
-/// Serves on the first rank of each host while it lives; on the others it does nothing.
+/// Serves on the first rank of each host while it lives; does nothing on the others.
 class RankHealth {
  public:
-  /// Throws InputError where the port cannot be had.
+  /// Throws InputError if the port is not available.
   RankHealth(const HealthOptions& options, const World& world) {
     if (options.port == 0 || world.local_rank() != 0) return;
     server_.emplace(options, status_);

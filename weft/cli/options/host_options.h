@@ -1,4 +1,4 @@
-// The options of commands that start ranks which say on which hosts, and how the run is watched: `weft run`, `weft train`.
+// Options of `weft run` and `weft train`: on which hosts ranks start, and how the run is watched.
 #pragma once
 
 #include <CLI/App.hpp>
@@ -10,7 +10,7 @@
 
 namespace weft {
 
-/// What they hold.
+/// Values of these options.
 struct HostOptions {
   std::string hosts, host_file;                         ///< --hosts, --host-file
   std::vector<std::string> ssh_options, exported = {};  ///< --ssh-option, --export
@@ -22,49 +22,48 @@ struct HostOptions {
   double host_timeout_s = 10.0, join_timeout_s = 300.0;
   bool prefix = false;
   HealthOptions health;
-  const CLI::App* command = nullptr;  ///< that they were added to
+  const CLI::App* command = nullptr;  ///< the command they were added to
 
-  /// Whether the command line has that option.
+  /// Returns true if the command line has that option.
   bool has(const std::string& option) const { return command != nullptr && command->count(option) > 0; }
 };
 
-/// Adds --health-port and those beside it.
+/// Adds --health-port and its companions.
 void add_health_options(CLI::App& command, HealthOptions& health);
-/// Adds all, with the environment variables that stand for some.
+/// Adds all options; environment variables can replace some.
 void add_host_options(CLI::App& command, HostOptions& options);
 
-/// The fewest nodes and the most.
+/// Fewest and most nodes.
 struct NodeCounts {
   int least = 1, most = 1;
 };
 
-/// How ranks are spread, as the options say.
+/// How the options distribute ranks.
 struct HostPlan {
   enum class Kind {
     one,    ///< this host alone
-    ssh,    ///< --hosts: agents are started through ssh
+    ssh,    ///< --hosts: weft starts agents through ssh
     head,   ///< --nodes, and this is node 0
     agent,  ///< --nodes, another node
   };
   Kind kind = Kind::one;
   std::vector<HostPlace> places = {};  ///< Kind::ssh
-  NodeCounts nodes = {};               ///< how many hosts there are
+  NodeCounts nodes = {};               ///< number of hosts
   std::string head_host = {};          ///< Kind::head, Kind::agent
   int head_port = 0;
-  int node = 0;  ///< which of the hosts this is, Kind::agent
+  int node = 0;  ///< index of this host, Kind::agent
 
-  /// Ranks of all places.
+  /// Sum of the ranks of all places.
   int num_places() const;
 };
 
-/// For a process that starts ranks: leaves its place, if it is a rank itself (base/launcher_variables.h). With --nodes the
-/// secret is the user's, so that all stays; its ranks find nothing of it anyway.
+/// Drops this process's own rank variables, if it is a rank itself (base/launcher_variables.h), before it starts ranks. With
+/// --nodes it keeps them, because the secret is the user's; its ranks do not get the outer variables anyway.
 void leave_outer_place(const HostOptions& options);
 
-/// What the options come to; where they name no hosts and this process `starts_ranks` (-n), what srun tells of the hosts on
-/// each of which it started one task, whose WEFT_TOKEN is then set too. Throws InputError where they do not go together, and
-/// for
-/// --nodes without a secret.
+/// Returns the hosts given by the options. If they name no hosts and this process `starts_ranks` (-n), returns the hosts on
+/// which srun started one task each, and sets WEFT_TOKEN to their secret. Throws InputError for options that exclude each
+/// other, and for --nodes without a secret.
 HostPlan host_plan(const HostOptions& options, bool starts_ranks);
 
 }  // namespace weft

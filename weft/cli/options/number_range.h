@@ -1,4 +1,4 @@
-// number_range: a check of options, as CLI::Range, which takes what is not a number for within.
+// number_range: checks an option like CLI::Range, which lets NaN pass.
 #pragma once
 
 #include <fmt/core.h>

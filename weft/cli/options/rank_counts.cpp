@@ -15,9 +15,9 @@ RankCounts parse_ranks(const std::string& text) {
   const size_t colon = text.find(':');
   const auto most = parse_number<int>(text.substr(colon == std::string::npos ? 0 : colon + 1));
   const auto least = colon == std::string::npos ? most : parse_number<int>(text.substr(0, colon));
-  if (!most || !least) throw InputError(fmt::format("-n {}: that is no number of ranks", text));
+  if (!most || !least) throw InputError(fmt::format("-n {}: not a number of ranks", text));
   if (*least < 1) throw InputError(fmt::format("-n {}: the number of ranks must be at least 1", text));
-  if (*least > *most) throw InputError(fmt::format("-n {}: the fewest come first, as in 2:4", text));
+  if (*least > *most) throw InputError(fmt::format("-n {}: the smaller number comes first, as in 2:4", text));
   return {*least, *most};
 }
 
@@ -28,7 +28,7 @@ std::string ranks_misspelt(const std::string& text) {
   const size_t colon = text.find(':');
   const bool good =
       colon == std::string::npos ? is_number(text) : is_number(text.substr(0, colon)) && is_number(text.substr(colon + 1));
-  return good ? "" : fmt::format("'{}' is no number of ranks, nor the fewest and the most as in 2:4", text);
+  return good ? "" : fmt::format("'{}' is not a number of ranks, or fewest and most as in 2:4", text);
 }
 
 RankCounts rank_counts(const std::string& ranks, const HostPlan& plan) {
@@ -40,7 +40,7 @@ RankCounts rank_counts(const std::string& ranks, const HostPlan& plan) {
   const bool by_nodes = plan.kind == HostPlan::Kind::head || plan.kind == HostPlan::Kind::agent;
   if (by_nodes && counts.least < counts.most) {
     throw InputError(
-        fmt::format("-n {} with --nodes: -n is the ranks of this host; the fewest and the most hosts are told as "
+        fmt::format("-n {} with --nodes: -n is this host's number of ranks; for fewest and most hosts use "
                     "--nodes 2:4",
                     ranks));
   }

@@ -1,4 +1,4 @@
-// How many ranks -n asks for: "4", or "2:4", the fewest and the most.
+// The numbers of ranks that -n gives: "4", or "2:4" for fewest and most.
 #pragma once
 
 #include <string>
@@ -7,16 +7,16 @@
 
 namespace weft {
 
-/// The fewest ranks that a run goes on with, and how many it is started with.
+/// The fewest ranks with which a run continues, and the number with which it starts.
 struct RankCounts {
   int least = 1;
   int most = 1;
 };
 
-/// For the parser: what is no number, or two, is a mistake of the command line; empty for what is well spelt.
+/// Check for the parser: an error for anything except one number or two; empty for a well-formed one.
 std::string ranks_misspelt(const std::string& text);
 
-/// Ranks that -n (empty: left out) and the hosts tell. Throws InputError.
+/// Returns the number of ranks from -n (empty: not given) and the hosts. Throws InputError.
 RankCounts rank_counts(const std::string& ranks, const HostPlan& plan);
 
 }  // namespace weft

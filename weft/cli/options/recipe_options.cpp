@@ -17,10 +17,10 @@ void add_recipe(CLI::App& command, std::string& recipe, std::vector<std::string>
   command
       .add_option(
           "recipe", recipe,
-          "Recipe (TOML): model, data, batch, layout, optimizer, run. A file, or the name of one that comes with weft: gpt")
+          "Recipe (TOML): model, data, batch, layout, optimizer, run. A file, or the name of a shipped one, such as gpt")
       ->required()
-      ->transform([](const std::string& told) { return shipped_or_own("recipes", told); });
-  command.add_option("--set", overrides, "section.key=value: replace a key of the recipe; repeatable")->allow_extra_args(false);
+      ->transform([](const std::string& name) { return shipped_or_own("recipes", name); });
+  command.add_option("--set", overrides, "section.key=value: override a recipe key; repeatable")->allow_extra_args(false);
 }
 
 std::string key_of_option(const std::string& option) {
@@ -34,17 +34,17 @@ std::string key_of_option(const std::string& option) {
   return meant.find('.') == std::string::npos ? "" : meant;
 }
 
-void check_goes_on_by_itself(const Recipe& recipe, const std::string& what) {
+void check_resumes_automatically(const Recipe& recipe, const std::string& what) {
   if (recipe.run.resume == "auto") return;
-  throw InputError(fmt::format(
-      "{}: run.resume = \"{}\", with which {} that starts again would not go on from its own newest checkpoint; leave "
-      "it \"auto\"",
-      printable(recipe.path), shortened(recipe.run.resume), what));
+  throw InputError(
+      fmt::format("{}: with run.resume = \"{}\", {} that restarts would not resume from its own newest checkpoint; leave "
+                  "it \"auto\"",
+                  printable(recipe.path), shortened(recipe.run.resume), what));
 }
 
 CLI::Option* add_hardware(CLI::App& command, std::string& hardware, const std::string& description) {
-  return command.add_option("--hardware", hardware, description)->transform([](const std::string& told) {
-    return shipped_or_own("hardware", told);
+  return command.add_option("--hardware", hardware, description)->transform([](const std::string& name) {
+    return shipped_or_own("hardware", name);
   });
 }
 

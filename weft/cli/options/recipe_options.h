@@ -1,4 +1,4 @@
-// The recipe that a command reads, and the keys of it that its command line replaces.
+// The recipe that a command reads, and the keys that its command line overrides.
 #pragma once
 
 #include <CLI/App.hpp>
@@ -10,17 +10,16 @@
 namespace weft {
 
 /// Adds `recipe` and --set; both arguments must live until the command line is parsed. A name such as "gpt" becomes the path of
-/// the recipe that comes with weft.
+/// the shipped recipe.
 void add_recipe(CLI::App& command, std::string& recipe, std::vector<std::string>& overrides);
 
-/// The key of a recipe that is meant by an option which there is not: "optimizer.lr" by "--lr"; empty: none.
+/// Returns the recipe key meant by an unknown option: "optimizer.lr" for "--lr"; empty if no key matches.
 std::string key_of_option(const std::string& option);
 
-/// Throws InputError unless the recipe's run, started again, goes on from its own newest checkpoint. `what` starts again: "a
-/// job".
-void check_goes_on_by_itself(const Recipe& recipe, const std::string& what);
+/// Throws InputError unless a restarted run of the recipe resumes from its own newest checkpoint. `what`, "a job", restarts.
+void check_resumes_automatically(const Recipe& recipe, const std::string& what);
 
-/// Adds --hardware, a file or the name of one that comes with weft.
+/// Adds --hardware: a file or the name of a shipped one.
 CLI::Option* add_hardware(CLI::App& command, std::string& hardware, const std::string& description);
 
 }  // namespace weft

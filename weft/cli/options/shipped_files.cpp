@@ -25,7 +25,7 @@ bool is_there(const fs::path& path) {
   return fs::exists(path, error);
 }
 
-/// bin/weft of an installation, or build/weft of the sources.
+/// Looks next to bin/weft of an installation, or build/weft of the sources.
 fs::path shipped_folder(const std::string& name) {
   const fs::path above = fs::path(this_executable()).parent_path().parent_path();
   const fs::path installed = above / "share" / "weft" / name;
@@ -44,14 +44,14 @@ std::vector<std::string> shipped_names(const std::string& folder) {
   return names;
 }
 
-std::string shipped_or_own(const std::string& folder, const std::string& told) {
-  const bool is_word = !told.empty() && told.find_first_of("/.") == std::string::npos;
-  if (!is_word || is_there(told)) return told;
+std::string shipped_or_own(const std::string& folder, const std::string& name) {
+  const bool is_word = !name.empty() && name.find_first_of("/.") == std::string::npos;
+  if (!is_word || is_there(name)) return name;
   const std::vector<std::string> names = shipped_names(folder);
-  if (std::find(names.begin(), names.end(), told) != names.end()) return (shipped_folder(folder) / (told + ".toml")).string();
-  if (names.empty()) return told;
-  throw InputError(fmt::format("'{}' is no file here, and none of the {} that come with weft; did you mean '{}'? There are {}",
-                               shortened(told), folder, nearest(told, names), fmt::join(names, ", ")));
+  if (std::find(names.begin(), names.end(), name) != names.end()) return (shipped_folder(folder) / (name + ".toml")).string();
+  if (names.empty()) return name;
+  throw InputError(fmt::format("'{}' is neither a file here nor one of weft's own {}; did you mean '{}'? Available: {}",
+                               shortened(name), folder, nearest(name, names), fmt::join(names, ", ")));
 }
 
 }  // namespace weft

@@ -1,4 +1,4 @@
-// The recipes and hardware files that come with weft.
+// The recipes and hardware files shipped with weft.
 #pragma once
 
 #include <string>
@@ -6,12 +6,12 @@
 
 namespace weft {
 
-/// The path of what `told` names on a command line. A word without folder and suffix that is no file here is one that comes
-/// with weft: "gpt" is recipes/gpt.toml of `folder` "recipes", where weft is installed or was built. Anything else stays as it
-/// is told.
-std::string shipped_or_own(const std::string& folder, const std::string& told);
+/// Returns the path for a `name` given on a command line. A word without folder and suffix that is not a file here names a
+/// shipped one: "gpt" is recipes/gpt.toml of `folder` "recipes", where weft is installed or was built. Anything else is
+/// returned unchanged.
+std::string shipped_or_own(const std::string& folder, const std::string& name);
 
-/// The names of those of `folder`, by the alphabet.
+/// Names of the files in `folder`, in alphabetical order.
 std::vector<std::string> shipped_names(const std::string& folder);
 
 }  // namespace weft

@@ -15,7 +15,7 @@ namespace {
 
 bool is_terminal() { return isatty(STDOUT_FILENO) != 0 && env_string("TERM").value_or("dumb") != "dumb"; }
 
-/// Asked each time: windows are resized.
+/// Queried each time, because windows are resized.
 int terminal_columns() {
   winsize size{};
   return ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0 ? size.ws_col : 80;

@@ -1,7 +1,7 @@
-// Console: shows a run's reports on standard output, as a redrawn line on a terminal and as plain lines elsewhere.
+// Console: prints a run's reports to standard output, as a redrawn line on a terminal and as plain lines elsewhere.
 //
-// A training does not end because its log cannot be written: it goes on, its weights are saved, and failure() says so at the
-// end.
+// A training does not fail because its log cannot be written: it continues, saves its weights, and failure() reports the
+// problem at the end.
 #pragma once
 
 #include <string>
@@ -17,12 +17,12 @@ class Console {
   void step(const StepReport& report);
   void evaluation(const EvaluationReport& report);
   void save(const SaveReport& report);
-  /// A line between others.
+  /// Prints a line between others.
   void note(const std::string& text);
   void finish(const FinalReport& report);
   /// Leaves a terminal at the start of a line, before an error is printed.
   void end_line();
-  /// Why some of it could not be written; empty: all was.
+  /// Why some output could not be written; empty if all was.
   const std::string& failure() const { return failure_; }
 
  private:

@@ -27,7 +27,7 @@ std::string mesh_text(const ResolvedLayout& layout) {
   return fmt::format("{}", fmt::join(axes, " x "));
 }
 
-/// What is shown is the largest phase, and with it most memory and time.
+/// Describes the ramp's last phase, which has the largest batch and so needs the most memory and time.
 std::string ramp_text(const BatchRamp& ramp) {
   if (ramp.empty()) return "";
   std::vector<std::string> phases;
@@ -40,10 +40,10 @@ std::string ramp_text(const BatchRamp& ramp) {
 }  // namespace
 
 std::string heading(const Recipe& recipe, const ResolvedLayout& layout) {
-  return fmt::format("{} on {}: {}, a step of {} samples = {} x {} of {}{}", printable(recipe.path),
+  return fmt::format("{} on {}: {}, {} samples per step = {} x {} of {}{}", printable(recipe.path),
                      counted(layout.world, "rank"), mesh_text(layout), layout.global_batch, layout.sample_ranks(),
                      counted(layout.micro_batches * layout.data_ranks() / layout.sample_ranks(), "micro-batch", "es"),
-                     layout.micro_batch, layout.slots > 1 ? fmt::format(", {} slots a rank", layout.slots) : "") +
+                     layout.micro_batch, layout.slots > 1 ? fmt::format(", {} slots per rank", layout.slots) : "") +
          ramp_text(recipe.batch.ramp);
 }
 

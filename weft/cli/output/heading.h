@@ -1,4 +1,4 @@
-// The line that says what a command is about: recipe, ranks, mesh, batch.
+// The heading of a command's output: recipe, ranks, mesh, batch.
 #pragma once
 
 #include <string>
@@ -8,7 +8,7 @@
 
 namespace weft {
 
-/// The line: "recipes/gpt.toml on 4 ranks: dp 4, a step of 32 samples = 4 x 1 micro-batch of 8".
+/// Returns the line: "recipes/gpt.toml on 4 ranks: dp 4, 32 samples per step = 4 x 1 micro-batch of 8".
 std::string heading(const Recipe& recipe, const ResolvedLayout& layout);
 
 }  // namespace weft

@@ -15,7 +15,7 @@ void write_out(std::string_view text) {
   errno = 0;
   std::fwrite(text.data(), 1, text.size(), stdout);
   if (std::fflush(stdout) == 0 && std::ferror(stdout) == 0) return;
-  throw Error(fmt::format("cannot write to standard output: {}; what it shows is not all there",
+  throw Error(fmt::format("cannot write to standard output: {}; the output is incomplete",
                           errno != 0 ? std::system_category().message(errno) : "writing failed"));
 }
 
@@ -30,7 +30,7 @@ std::string wrapped(std::string line, size_t indent) {
   return result + line;
 }
 
-// Not SIG_IGN: a handler ends with exec.
+// Not SIG_IGN: exec resets a handler but keeps an ignored signal.
 void survive(int signal) {
   struct sigaction action {};
   sigaction(signal, nullptr, &action);

@@ -1,5 +1,5 @@
-// Standard output of the command: written so that a failure to write is an error. Whoever piped or redirected it into a file
-// would otherwise take what is there for all.
+// Standard output of the command. A failed write is an error, because a reader of the pipe or file would otherwise take partial
+// output for all of it.
 #pragma once
 
 #include <cstddef>
@@ -8,19 +8,18 @@
 
 namespace weft {
 
-/// Writes `text` in one piece, at once: a log that is watched should not lag behind. Throws Error when it cannot be written (a
-/// full disk, a limit on file sizes).
+/// Writes `text` in one piece and flushes, so that a watched log does not lag. Throws Error if it cannot be written (a full
+/// disk, a limit on file sizes).
 void write_out(std::string_view text);
 
-/// What fits a terminal that nobody has made wider.
+/// Width of a default terminal.
 inline constexpr size_t kColumns = 80;
 
-/// A line broken at blanks into lines of at most kColumns, where that can be; what goes on stands `indent` deep.
+/// Breaks a line at blanks into lines of at most kColumns, where possible; continuation lines are indented by `indent`.
 std::string wrapped(std::string line, size_t indent);
 
-/// Makes a write that would end this process by `signal` (SIGXFSZ beyond a limit on file sizes, SIGPIPE where nobody reads)
-/// fail with a reason, from now on; but where the signal is handled or ignored already. Programs that this process starts are
-/// as they were.
+/// Makes writes that would end this process by `signal` (SIGXFSZ beyond a limit on file sizes, SIGPIPE without a reader) fail
+/// with an error instead, unless the signal is already handled or ignored. Programs that this process starts are not affected.
 void survive(int signal);
 
 }  // namespace weft

@@ -22,8 +22,8 @@ void check_weights_name(const std::string& option, const std::string& path) {
   for (const char* other : {".pt", ".pth", ".bin", ".ckpt"}) {
     if (ending != other) continue;
     throw InputError(
-        fmt::format("{} {}: weft writes safetensors, which PyTorch reads with safetensors.torch.load_file; name it "
-                    "....safetensors",
+        fmt::format("{} {}: weft writes safetensors (PyTorch: safetensors.torch.load_file); use a name that ends with "
+                    ".safetensors",
                     option, shortened(path)));
   }
 }
@@ -36,7 +36,7 @@ void check_different_files(const std::vector<std::pair<std::string, std::string>
     const std::filesystem::path file = std::filesystem::weakly_canonical(path, code);
     const auto [other, is_new] = names.try_emplace(code ? std::filesystem::path(path) : file, name);
     if (is_new) continue;
-    throw InputError(fmt::format("{} and {} are the same file, {}; write to another", other->second, name, path));
+    throw InputError(fmt::format("{} and {} are the same file, {}; choose another", other->second, name, path));
   }
 }
 

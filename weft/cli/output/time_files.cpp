@@ -27,8 +27,8 @@ std::string subtitle(const Simulation& simulation, const Hardware& hardware) {
 }  // namespace
 
 void TimeFiles::add_to(CLI::App& command) {
-  add_output(command, "--svg", svg, "Draw the step over time into this file");
-  add_output(command, "--trace", trace, "Write it as a trace for chrome://tracing or ui.perfetto.dev");
+  add_output(command, "--svg", svg, "Draw the step over time to this SVG file");
+  add_output(command, "--trace", trace, "Write the step as a trace for ui.perfetto.dev or chrome://tracing");
 }
 
 void TimeFiles::check(const std::string& recipe) const {

@@ -1,4 +1,4 @@
-// TimeFiles: the files that show a step over time, as commands are asked for them.
+// TimeFiles: output files that show a step over time.
 #pragma once
 
 #include <CLI/App.hpp>
@@ -10,14 +10,14 @@
 namespace weft {
 
 struct TimeFiles {
-  std::string svg, trace;  ///< paths; empty: not asked for
+  std::string svg, trace;  ///< paths; empty: not requested
 
   /// Adds --svg and --trace.
   void add_to(CLI::App& command);
   bool any() const { return !svg.empty() || !trace.empty(); }
-  /// Throws InputError unless they can be written: before the work, not after.
+  /// Throws InputError unless they can be written. Call it before the work.
   void check(const std::string& recipe) const;
-  /// Writes the files, each whole or not at all. `title` heads the picture.
+  /// Writes the files, each completely or not at all. `title` heads the picture.
   void write(const Program& program, const Simulation& simulation, const Hardware& hardware, const std::string& title) const;
 };
 

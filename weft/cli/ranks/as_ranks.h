@@ -1,4 +1,4 @@
-// What commands that run ranks have in common: `weft train`, `weft profile`.
+// Running a command as ranks: `weft train`, `weft profile`.
 #pragma once
 
 #include <functional>
@@ -11,8 +11,8 @@
 
 namespace weft {
 
-/// Starts `command` as that many ranks and gives their exit status; or, for one rank or none told, runs `here` as one: alone,
-/// or in the world that something else started.
+/// Starts `command` as that many ranks and returns their exit status. For one rank, or without a number, runs `here` in this
+/// process: alone, or in the world that something else started.
 int as_ranks(const Recipe& recipe, std::optional<int> num_ranks, const std::vector<std::string>& command,
              const std::function<void(const World&)>& here);
 

@@ -43,14 +43,14 @@ namespace weft {
 
 namespace {
 
-constexpr std::chrono::milliseconds kToTellWaits{700};
+constexpr std::chrono::milliseconds kToReportWaits{700};
 
-/// A store that only the job reaches: its processes share a token, that of the environment, or one made here for the ranks of
-/// one host, in their environment.
+/// Serves a store that only this job can reach: its processes share a token, from the environment or, for ranks on one host,
+/// made here and passed in the ranks' environment.
 void serve_store(LaunchOptions& options, bool one_host) {
   std::string token = env_string("WEFT_TOKEN").value_or("");
   if (token.empty() && one_host) {
-    ::unsetenv("WEFT_TOKEN");  // an empty one would come before ours
+    ::unsetenv("WEFT_TOKEN");  // an empty value would shadow the new one
     token = make_token();
     options.environment.push_back("WEFT_TOKEN=" + token);
   }
@@ -63,13 +63,13 @@ void serve_store(LaunchOptions& options, bool one_host) {
   options.waits_for = [token, served](int world, const std::vector<int>& lost) -> std::string {
     const auto server = served->lock();
     if (!server) return "";
-    return reported_waits_for({"the launcher", server->host(), server->port(), token}, world, lost, kToTellWaits);
+    return reported_waits_for({"the launcher", server->host(), server->port(), token}, world, lost, kToReportWaits);
   };
 }
 
 bool has_value(const std::string& exported) { return exported.find('=') != std::string::npos; }
 
-/// What agents are told to set: what tells of this launch, of an outer one, or of this host, is left out.
+/// Returns the environment variables that agents set, without those of this launch, of an outer one, or of this host.
 std::vector<std::string> handed_on(const std::vector<std::string>& exported) {
   const auto is_in = [](const std::vector<std::string>& names, const std::string& name) {
     return std::find(names.begin(), names.end(), name) != names.end();
@@ -77,10 +77,10 @@ std::vector<std::string> handed_on(const std::vector<std::string>& exported) {
   for (const std::string& text : exported) {
     const std::string name = text.substr(0, text.find('='));
     if (name.empty() || is_launcher_variable(name)) {
-      throw InputError(fmt::format("-x {}: that variable is weft's own, or none; leave it out", shortened(text)));
+      throw InputError(fmt::format("-x {}: set by weft itself, or not a variable; leave it out", shortened(text)));
     }
     if (!has_value(text) && getenv(name.c_str()) == nullptr) {
-      throw InputError(fmt::format("-x {}: that variable is not set here; set it, or leave it out", shortened(name)));
+      throw InputError(fmt::format("-x {}: not set here; set it, or leave it out", shortened(name)));
     }
   }
   std::vector<std::string> result;
@@ -93,7 +93,7 @@ std::vector<std::string> handed_on(const std::vector<std::string>& exported) {
   return result;
 }
 
-/// The hosts of the options --hosts, or of --nodes on node 0.
+/// The hosts of --hosts, or of --nodes on node 0.
 class SeveralHosts {
  public:
   SeveralHosts(const LaunchOptions& launch, const LaunchPlace& place, RunStatus& status);
@@ -114,11 +114,12 @@ SeveralHosts::SeveralHosts(const LaunchOptions& launch, const LaunchPlace& place
   std::string token = env_string("WEFT_TOKEN").value_or("");
   if (by_ssh && token.empty()) {
     token = make_token();
-    setenv("WEFT_TOKEN", token.c_str(), 1);  // for this host's ranks, and whoever serves them
+    setenv("WEFT_TOKEN", token.c_str(), 1);  // for this host's ranks and their store server
   }
   HeadOptions options = by_ssh ? for_ssh(place) : for_nodes(place);
   HeadSocket listening = listen_for_agents(options.own_address, by_ssh ? 0 : place.plan.head_port);
-  if (!listening.why_everywhere.empty()) tell_line("listening on all interfaces for other hosts: " + listening.why_everywhere);
+  if (!listening.why_everywhere.empty())
+    print_error_line("listening on all interfaces for other hosts: " + listening.why_everywhere);
   if (by_ssh) {
     prepare_ssh(launch, place, port_of(listening.socket), token, options.own_address);
     options.starter = ssh_.get();
@@ -128,7 +129,7 @@ SeveralHosts::SeveralHosts(const LaunchOptions& launch, const LaunchPlace& place
   options.host_timeout_s = place.options.host_timeout_s;
   options.join_timeout_s = place.options.join_timeout_s;
   options.status = &status;
-  options.tell = tell_line;
+  options.report = print_error_line;
   head_ = std::make_unique<Head>(std::move(listening.socket), std::move(options));
 }
 
@@ -141,7 +142,7 @@ HeadOptions SeveralHosts::for_nodes(const LaunchPlace& place) const {
           .own_address = place.plan.head_host};
 }
 
-/// With an `own_address` only where it is known beforehand.
+/// Sets `own_address` only if it is known in advance.
 HeadOptions SeveralHosts::for_ssh(const LaunchPlace& place) const {
   HeadOptions options{.most_nodes = place.plan.nodes.most};
   std::vector<std::string> others;
@@ -176,8 +177,8 @@ void SeveralHosts::prepare_ssh(const LaunchOptions& launch, const LaunchPlace& p
   ssh_ = std::make_unique<SshAgents>(std::move(ssh));
 }
 
-/// A cluster manager's SIGTERM comes to each host in its own time: to one whose run is over, and whose process is about to end,
-/// it changes nothing.
+/// A cluster manager's SIGTERM reaches each host at a different time; a host whose run is over and whose process is about to
+/// exit ignores it.
 void ignore_late_signals() {
   for (const int number : {SIGINT, SIGTERM, SIGUSR1, SIGHUP}) ::signal(number, SIG_IGN);
 }
@@ -194,16 +195,16 @@ int serve_head(const LaunchOptions& options, bool joins_again, const LaunchPlace
   agent.join_timeout_s = place.options.join_timeout_s;
   agent.joins_again = joins_again;
   agent.status = options.status;
-  agent.tell = tell_line;
+  agent.report = print_error_line;
   const LaunchOutcome outcome = run_agent(agent);
   ignore_late_signals();
-  tell_line(outcome.error);
+  print_error_line(outcome.error);
   return outcome.status;
 }
 
 }  // namespace
 
-void tell_line(const std::string& line) {
+void print_error_line(const std::string& line) {
   if (line.empty()) return;
   // A rank that was ended may have left half a progress bar.
   if (isatty(STDERR_FILENO) != 0) std::fputs("\r\x1b[K", stderr);
@@ -215,7 +216,7 @@ void check_rank_total(const LaunchPlace& place, std::optional<int> num_ranks) {
   if (place.plan.kind != HostPlan::Kind::ssh) return check_rank_count(*num_ranks);
   if (*num_ranks < 1) throw InputError(fmt::format("-n {}: the number of ranks must be at least 1", *num_ranks));
   if (*num_ranks > place.plan.num_places()) {
-    throw InputError(fmt::format("-n {}: the hosts have places for {}; write more behind their names, as in a:4", *num_ranks,
+    throw InputError(fmt::format("-n {}: the hosts have room for {}; give them more, as in a:4", *num_ranks,
                                  counted(place.plan.num_places(), "rank")));
   }
 }
@@ -225,11 +226,11 @@ RestartOptions no_restarts(int num_ranks) {
 }
 
 int launch_ranks(LaunchOptions options, RestartOptions restarts, const LaunchPlace& place) {
-  survive(SIGPIPE);  // a log that nobody reads any more ends no run
+  survive(SIGPIPE);  // a closed log does not end the run
   options.prefix = place.options.prefix;
-  restarts.tell = tell_line;
+  restarts.report = print_error_line;
   RunStatus status;
-  if (!restarts.counts_steps) status.set_foreign();
+  if (!restarts.counts_steps) status.set_custom_program();
   options.status = &status;
   std::optional<HealthServer> health;
   if (place.options.health.port != 0) health.emplace(place.options.health, status);
@@ -243,7 +244,7 @@ int launch_ranks(LaunchOptions options, RestartOptions restarts, const LaunchPla
     options.signals = &signals;
     const LaunchOutcome outcome = launch_again(std::move(options), restarts);
     ignore_late_signals();
-    tell_line(outcome.error);
+    print_error_line(outcome.error);
     return outcome.status;
   }
   const std::vector<std::string>& exported = place.options.exported;
@@ -260,7 +261,7 @@ int launch_ranks(LaunchOptions options, RestartOptions restarts, const LaunchPla
   try {
     const LaunchOutcome outcome = launch_again(std::move(options), restarts);
     finish(outcome.status, outcome.error);
-    tell_line(outcome.error);
+    print_error_line(outcome.error);
     return outcome.status;
   } catch (const Error& error) {
     finish(1, error.what());

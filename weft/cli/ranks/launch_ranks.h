@@ -1,4 +1,4 @@
-// Starting ranks from the command line, on this host or several, and how the outcome is shown.
+// Starts ranks from the command line, on this host or several, and prints the outcome.
 #pragma once
 
 #include <optional>
@@ -10,25 +10,25 @@
 
 namespace weft {
 
-/// Where and how ranks are started.
+/// Place and options of a launch.
 struct LaunchPlace {
   HostPlan plan = {};
   HostOptions options = {};
-  int local_ranks = 1;  ///< of this host, with --nodes
+  int local_ranks = 1;  ///< on this host, with --nodes
 };
 
-/// The limits of a run that is never started again.
+/// Limits of a run that is never restarted.
 RestartOptions no_restarts(int num_ranks);
 
-/// Runs the ranks and serves their store, starts them again where they fail as the limits allow, with a line on each failure to
-/// standard error; prints the culprit's error as the last line, returns the exit status. As another node than the first:
-/// until that one says how the run has ended.
+/// Runs the ranks and serves their store. Restarts failed ranks within the limits, with a line per failure on standard error.
+/// Prints the culprit's error as the last line and returns the exit status. On any node except the first, runs until the first
+/// node reports how the run ended.
 int launch_ranks(LaunchOptions options, RestartOptions restarts, const LaunchPlace& place = {});
 
-/// Throws InputError where `num_ranks`, as -n tells them, do not go with the hosts.
+/// Throws InputError if `num_ranks`, as given by -n, does not fit the hosts.
 void check_rank_total(const LaunchPlace& place, std::optional<int> num_ranks);
 
-/// Prints a line to standard error, fit for a terminal; nothing for an empty one.
-void tell_line(const std::string& line);
+/// Prints a line to standard error, safe for a terminal; nothing if the line is empty.
+void print_error_line(const std::string& line);
 
 }  // namespace weft

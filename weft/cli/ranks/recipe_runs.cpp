@@ -23,7 +23,7 @@ namespace weft {
 
 namespace {
 
-/// What it said last, where it ended with that status.
+/// Returns the last error in the log of a run that ended with that status.
 std::string last_words(const std::string& log, int status) {
   const std::string prefix = "weft: ";
   std::ifstream in(log, std::ios::binary);
@@ -31,7 +31,7 @@ std::string last_words(const std::string& log, int status) {
   for (std::string line; std::getline(in, line);) {
     if (line.starts_with(prefix)) last = line.substr(prefix.size());
   }
-  return last.empty() ? fmt::format("it ended with status {}", status) : shortened(last, 500);
+  return last.empty() ? fmt::format("exit status {}", status) : shortened(last, 500);
 }
 
 Job job_of(const RecipeRun& run) {
@@ -45,28 +45,28 @@ Job job_of(const RecipeRun& run) {
 
 }  // namespace
 
-int run_threads(int ranks_at_a_time) {
+int run_threads(int concurrent_ranks) {
   if (const auto threads = omp_num_threads()) return *threads;
-  return threads_per_rank(available_cores(), ranks_at_a_time);
+  return threads_per_rank(available_cores(), concurrent_ranks);
 }
 
-std::string crowding_text(int ranks_at_a_time) {
+std::string crowding_text(int concurrent_ranks) {
   const int cores = available_cores();
-  if (ranks_at_a_time <= cores) return {};
-  return fmt::format("; {} ranks share {} core{}, and their times tell of that", ranks_at_a_time, cores, cores == 1 ? "" : "s");
+  if (concurrent_ranks <= cores) return {};
+  return fmt::format("; {} ranks share {} core{}, which slows them down", concurrent_ranks, cores, cores == 1 ? "" : "s");
 }
 
 FileDescriptor hold_results_folder(const std::string& path) {
   std::error_code error;
   std::filesystem::create_directories(path, error);
-  if (error) throw InputError(fmt::format("cannot make the folder '{}': {}", printable(path), error.message()));
+  if (error) throw InputError(fmt::format("cannot create the folder '{}': {}", printable(path), error.message()));
   FileDescriptor folder(open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   if (folder.get() < 0 || flock(folder.get(), LOCK_EX | LOCK_NB) != 0) {
     if (errno != EWOULDBLOCK) {
       throw InputError(
-          fmt::format("cannot hold the folder '{}': {}; name another --out", printable(path), std::strerror(errno)));
+          fmt::format("cannot lock the folder '{}': {}; name another --out", printable(path), std::strerror(errno)));
     }
-    throw InputError(fmt::format("another study or scale is at work in '{}'; name another --out", printable(path)));
+    throw InputError(fmt::format("another study or scale is using '{}'; name another --out", printable(path)));
   }
   return folder;
 }
@@ -77,7 +77,7 @@ int run_recipes(const std::vector<RecipeRun>& runs, int side_by_side, double sav
   jobs.reserve(runs.size());
   for (const RecipeRun& run : runs) jobs.push_back(job_of(run));
   const auto ended = [&](size_t job, const JobEnd& end) {
-    if ((end.status != 0 && end.interrupted) || end.status == kSavedAndStopped) return;  // it goes on another time
+    if ((end.status != 0 && end.interrupted) || end.status == kSavedAndStopped) return;  // a later study continues it
     if (end.status == 0) return on_end(job, {});
     on_end(job, {.diverged = end.status == kDiverged, .error = last_words(runs[job].log, end.status)});
   };

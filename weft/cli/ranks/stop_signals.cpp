@@ -22,38 +22,38 @@
 namespace weft {
 namespace {
 
-// A signal handler has nothing but what is global.
-StopSignals told;
-const std::shared_ptr<const RunBoard>* told_board = nullptr;  // for good: a signal may be the last that comes
-unsigned alarm_s = 0;                                         // told.deadline_s
-std::string* deadline_text = nullptr;                         // what is said when that is over
+// A signal handler can only use globals.
+StopSignals settings;
+const std::shared_ptr<const RunBoard>* run_board = nullptr;  // never freed: a signal may still come
+unsigned alarm_s = 0;                                        // settings.deadline_s
+std::string* deadline_text = nullptr;                        // printed when the deadline is over
 std::atomic<bool> stop_asked = false;
-std::atomic<bool> is_saved = false;       // all of the run: no deadline is left
-std::atomic<int64_t> interrupted_ns = 0;  // by the last Ctrl-C
+std::atomic<bool> is_saved = false;       // the run is saved: the deadline no longer applies
+std::atomic<int64_t> interrupted_ns = 0;  // time of the last Ctrl-C
 
-/// Not through stdio, which this thread may be in.
+/// Writes without stdio, which this thread may be inside of.
 void say(std::string_view text) {
-  if (!told.tells) return;
+  if (!settings.prints) return;
   std::array<char, 400> line;
-  const bool redraws = isatty(STDERR_FILENO) != 0;  // half a progress bar may stand there
+  const bool redraws = isatty(STDERR_FILENO) != 0;  // clears half a progress bar
   const auto end = fmt::format_to_n(line.data(), line.size(), "{}weft: {}\n", redraws ? "\r\x1b[K" : "", text);
   if (write(STDERR_FILENO, line.data(), std::min(end.size, line.size())) < 0) {
-    // Nobody listens.
+    // Nobody reads stderr.
   }
 }
 
-/// As if nothing had been told.
+/// Ends the process as if the signal were not handled.
 void end_by(int signal) {
   std::signal(signal, SIG_DFL);
   raise(signal);
 }
 
 void end_at_once(int signal) {
-  if (!told.is_rank) {
+  if (!settings.is_rank) {
     std::array<char, 160> buffer;
     std::array<char, 220> line;
     const auto end =
-        fmt::format_to_n(line.data(), line.size(), "ended by {}{}", signal_text(signal), unsaved_text(**told_board, buffer));
+        fmt::format_to_n(line.data(), line.size(), "ended by {}{}", signal_text(signal), unsaved_text(**run_board, buffer));
     say({line.data(), std::min(end.size, line.size())});
   }
   end_by(signal);
@@ -64,12 +64,12 @@ void ask_to_stop() {
 }
 
 void on_stop_signal(int signal) {
-  if (!told.saves) return end_at_once(signal);
-  const int error = errno;  // of what was interrupted
+  if (!settings.saves) return end_at_once(signal);
+  const int error = errno;  // errno of the interrupted code
   if (signal == SIGINT) {
     const int64_t now = monotonic_ns(), before = interrupted_ns.exchange(now);
     if (before != 0 && now - before >= kSamePress_ns) return end_at_once(signal);
-    if (before == 0 && !told.is_rank) say(kSavingText);
+    if (before == 0 && !settings.is_rank) say(kSavingText);
   }
   ask_to_stop();
   errno = error;
@@ -94,11 +94,11 @@ void unblock_signals() {
 }
 
 void note_stop_signals(const StopSignals& signals, std::shared_ptr<const RunBoard> board) {
-  told = signals;
+  settings = signals;
   alarm_s = static_cast<unsigned>(std::chrono::ceil<std::chrono::seconds>(time_limit(signals.deadline_s)).count());
-  told_board = new std::shared_ptr<const RunBoard>(std::move(board));
-  deadline_text = new std::string(
-      fmt::format("not saved within save.deadline_s = {} s after the signal: ended as it is; allow more", signals.deadline_s));
+  run_board = new std::shared_ptr<const RunBoard>(std::move(board));
+  deadline_text = new std::string(fmt::format(
+      "ended without saving: more than save.deadline_s = {} s have passed since the signal; increase it", signals.deadline_s));
   struct sigaction action {};
   action.sa_handler = on_deadline;
   sigaction(SIGALRM, &action, nullptr);
@@ -107,9 +107,9 @@ void note_stop_signals(const StopSignals& signals, std::shared_ptr<const RunBoar
   for (const int number : {SIGTERM, SIGUSR1, SIGINT, SIGHUP}) sigaddset(&action.sa_mask, number);
   for (const int number : {SIGTERM, SIGUSR1}) sigaction(number, &action, nullptr);
   for (const int number : {SIGINT, SIGHUP}) {
-    if (!is_ignored(number)) sigaction(number, &action, nullptr);  // behind `&` in a script, under nohup
+    if (!is_ignored(number)) sigaction(number, &action, nullptr);  // ignored by `&` in a script, or nohup
   }
-  if ((*told_board)->is_stopping()) ask_to_stop();
+  if ((*run_board)->is_stopping()) ask_to_stop();
 }
 
 bool stop_was_asked() { return stop_asked; }

@@ -1,5 +1,5 @@
-// What a training is asked to end by: SIGTERM and SIGUSR1, as SLURM and Kubernetes send them before they take a machine,
-// Ctrl-C, and SIGHUP, of a terminal that goes.
+// Signals that stop a training: SIGTERM and SIGUSR1, which SLURM and Kubernetes send before they take a machine, Ctrl-C, and
+// SIGHUP of a closed terminal.
 #pragma once
 
 #include <memory>
@@ -8,24 +8,24 @@
 
 namespace weft {
 
-/// Unblocks all signals: what a parent blocked would reach neither this process nor the ranks that it starts. For the start of
-/// the program.
+/// Unblocks all signals at program start: signals blocked by the parent would reach neither this process nor the ranks that it
+/// starts.
 void unblock_signals();
 
-/// How a training takes them.
+/// How a training reacts to them.
 struct StopSignals {
-  bool saves = false;       ///< it is asked to save first; false: it ends at once
-  double deadline_s = 0.0;  ///< what it has for that; then it ends by SIGALRM
-  bool tells = false;       ///< it says so on standard error; false: somebody else does
-  bool is_rank = false;     ///< of a launcher, which says by which signal all have ended
+  bool saves = false;       ///< save first; false: end at once
+  double deadline_s = 0.0;  ///< time for saving, after which SIGALRM ends the process
+  bool prints = false;      ///< print to standard error; false: another process does
+  bool is_rank = false;     ///< started by a launcher, which prints the signal that ended all
 };
 
-/// From now on those signals are noted (but Ctrl-C and SIGHUP where they are ignored); a second Ctrl-C ends the process at
-/// once. The line that tells so says by `board` what is not saved. A board that is stopping has asked already.
+/// Records those signals from now on (except Ctrl-C and SIGHUP where they are ignored); a second Ctrl-C ends the process at
+/// once. The printed line lists what `board` has not saved. A board that is already stopping counts as a request.
 void note_stop_signals(const StopSignals& signals, std::shared_ptr<const RunBoard> board);
-/// Whether one has come.
+/// Returns true once a stop signal has arrived.
 bool stop_was_asked();
-/// What was asked for is saved: the deadline is over.
+/// Cancels the deadline, once the requested save is complete.
 void end_stop_deadline();
 
 }  // namespace weft

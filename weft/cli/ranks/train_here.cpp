@@ -28,7 +28,7 @@ namespace weft {
 
 namespace {
 
-/// What epochs come to is known, and told, once the data is open.
+/// A length in epochs is converted to steps, and printed, once the data is open.
 std::string run_heading(const Recipe& recipe, const ResolvedLayout& layout) {
   const std::string length =
       recipe.run.steps ? counted(*recipe.run.steps, "step") : run_length_text(length_of(recipe.run)) + " in steps";
@@ -37,36 +37,36 @@ std::string run_heading(const Recipe& recipe, const ResolvedLayout& layout) {
                      length, ramp, layout.global_batch, counted(layout.world, "rank"));
 }
 
-/// What a person does for the run to go on.
-std::string goes_on_text(const Recipe& recipe) {
-  if (recipe.run.resume == "auto") return "the same command goes on";
-  return fmt::format("the same command with --resume auto goes on (instead of {})", shortened(recipe.run.resume));
+/// Describes how to continue the run.
+std::string resume_text(const Recipe& recipe) {
+  if (recipe.run.resume == "auto") return "the same command continues";
+  return fmt::format("the same command with --resume auto (instead of {}) continues", shortened(recipe.run.resume));
 }
 
-/// Of a rank whose standard output is gone. A run that is done, or saved, is not to be done again for that.
+/// Reports a rank whose standard output is gone. A finished or saved run need not be repeated for that.
 int status_without_output(const std::string& failure, const World& world, bool stopped) {
   const std::string who = world.size() > 1 ? fmt::format("rank {}: ", world.rank()) : "";
   fmt::print(stderr, "weft: {}{}\n", who, failure);
   return stopped ? kSavedAndStopped : is_rank_of_launcher() ? kOutputLost : 1;
 }
 
-void tell_on(Console& console, TrainOptions& options) {
+void report_to(Console& console, TrainOptions& options) {
   options.on_step = [&](const StepReport& report) { console.step(report); };
   options.on_evaluation = [&](const EvaluationReport& report) { console.evaluation(report); };
   options.on_save = [&](const SaveReport& report) { console.save(report); };
   options.on_note = [&](const std::string& note) { console.note(printable(note)); };
 }
 
-void tell_end(Console& console, const Recipe& recipe, const FinalReport& report, bool is_growing) {
+void print_end(Console& console, const Recipe& recipe, const FinalReport& report, bool is_growing) {
   if (is_growing && report.stopped) {
-    console.line(fmt::format("saved after step {}, to go on on more ranks", report.steps_done));
+    console.line(fmt::format("saved after step {}, to continue on more ranks", report.steps_done));
     return;
   }
   console.finish(report);
   if (!report.upload_failure.empty()) {
     console.line(fmt::format("trained and saved, but {}; the same command copies it", printable(report.upload_failure)));
   }
-  if (report.stopped) console.line("stopped, as it was asked to, and saved: " + goes_on_text(recipe));
+  if (report.stopped) console.line("stopped as requested, and saved: " + resume_text(recipe));
 }
 
 }  // namespace
@@ -98,11 +98,11 @@ int train_here(const Recipe& recipe, const World& world, const TrainArguments& a
   std::shared_ptr<RunBoard> board = is_rank ? RunBoard::from_environment() : nullptr;
   if (recipe.save.memory_every && (!board || board->most_ranks() == 0)) {
     throw InputError(
-        "save.memory_every keeps copies in the memory of the launcher that starts ranks again: start them by "
-        "weft train -n with --restarts (or run.restarts), or leave it out");
+        "save.memory_every keeps copies in the memory of a launcher that restarts ranks: start them with "
+        "weft train -n and --restarts (or run.restarts), or leave it out");
   }
-  if (!board) board = std::make_shared<RunBoard>(0);  // nobody else's
-  survive(SIGPIPE);                                   // a log that nobody reads any more ends no training
+  if (!board) board = std::make_shared<RunBoard>(0);  // private to this process
+  survive(SIGPIPE);                                   // a closed log does not end the training
   keep_and_reuse_memory();
   const bool leads = world.rank() == 0;
   if (leads) check_outputs(arguments);
@@ -110,11 +110,11 @@ int train_here(const Recipe& recipe, const World& world, const TrainArguments& a
   if (leads) console.line(wrapped(run_heading(recipe, resolve(recipe, world.size())), 2));
   RankHealth health(arguments.hosts.health, world);
   TrainOptions options = train_options(arguments);
-  tell_on(console, options);
+  report_to(console, options);
   options.on_progress = [&](int64_t steps_done) { health.set_steps(steps_done); };
   options.board = board.get();
   if (saves || !is_rank) {
-    note_stop_signals({.saves = saves, .deadline_s = recipe.save.deadline_s, .tells = leads, .is_rank = is_rank}, board);
+    note_stop_signals({.saves = saves, .deadline_s = recipe.save.deadline_s, .prints = leads, .is_rank = is_rank}, board);
   }
   if (saves) {
     options.stop_asked = stop_was_asked;
@@ -125,7 +125,7 @@ int train_here(const Recipe& recipe, const World& world, const TrainArguments& a
     report = train(recipe, world, options);
     if (!leads) return report.stopped ? kSavedAndStopped : 0;
     if (!arguments.summary.empty()) write_file(arguments.summary, summary_json(report));
-    tell_end(console, recipe, report, board->is_growing());
+    print_end(console, recipe, report, board->is_growing());
   } catch (...) {
     console.end_line();
     throw;

@@ -1,5 +1,4 @@
-// One rank of a training in this process: what `weft train` does without starting others, and what each rank that it starts
-// does.
+// Runs one rank of a training in this process: `weft train` without starting other ranks, and each rank that it starts.
 #pragma once
 
 #include <cstdint>
@@ -14,10 +13,10 @@
 
 namespace weft {
 
-/// The command line of `weft train`.
+/// Command line of `weft train`.
 struct TrainArguments {
   std::string recipe;
-  std::string ranks;  ///< -n: "4" or "2:4"; empty: not told
+  std::string ranks;  ///< -n: "4" or "2:4"; empty: not given
   std::optional<int64_t> restarts;
   double grow_after_s = 600.0;
   HostOptions hosts;
@@ -30,14 +29,14 @@ struct TrainArguments {
 
 TrainOptions train_options(const TrainArguments& arguments);
 
-/// Throws InputError for files that cannot be written, or are one. By whoever writes them, or starts the rank that does: other
-/// ranks may have another working folder, or none of these.
+/// Throws InputError for files that cannot be written or are the same. Only for the rank that writes, or its launcher: other
+/// ranks may have another working folder, or lack the files' folders.
 void check_outputs(const TrainArguments& arguments);
 
-/// Trains; the exit status (launch/exit_status.h).
+/// Trains; returns the exit status (launch/exit_status.h).
 int train_here(const Recipe& recipe, const World& world, const TrainArguments& arguments);
 
-/// Ends the process while a thread goes on that would hold up its end in order.
+/// Ends the process without waiting for a thread that still runs.
 [[noreturn]] void leave_threads(int status);
 
 }  // namespace weft

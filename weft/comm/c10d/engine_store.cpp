@@ -10,7 +10,7 @@
 namespace weft {
 namespace {
 
-/// As many addresses as come along: of a group of 1 024 ranks, whose addresses have 8 KiB each, half a MiB.
+/// Addresses fetched per trip. In a group of 1 024 ranks an address takes 8 KiB, so this is half a MiB.
 constexpr int kNeighbours = 64;
 
 }  // namespace
@@ -20,7 +20,7 @@ EngineStore::EngineStore(weft::Store store, Milliseconds timeout, std::string wh
 
 template <class Call>
 auto EngineStore::ask(const std::string& key, Call call) {
-  return store_.connection().insist(key, timeout_, std::move(call));
+  return store_.connection().ask_or_throw(key, timeout_, std::move(call));
 }
 
 EngineStore::Keys EngineStore::whole(const Keys& keys) const {
@@ -42,25 +42,25 @@ EngineStore::Bytes EngineStore::compareSet(const std::string& key, const Bytes& 
   });
 }
 
-// Whether the key is one of those that come together; then its value is here.
-bool EngineStore::bring(const std::string& key) {
+// Returns whether the key is one of those fetched together; its value is then in fetched_.
+bool EngineStore::fetch_together(const std::string& key) {
   const size_t digits = key.find_last_not_of("0123456789") + 1;
   const auto number = parse_number<int>(std::string_view(key).substr(digits));
   if (!number || *number >= numbered_) return false;
-  if (brought_.count(key) > 0) return true;
+  if (fetched_.count(key) > 0) return true;
   Keys keys;
   const int begin = *number / kNeighbours * kNeighbours;
   for (int i = begin; i < std::min(begin + kNeighbours, numbered_); ++i) {
     keys.push_back(fmt::format("{}{}", key.substr(0, digits), i));
   }
   std::vector<std::string> values = store_.get_all(keys, timeout_, what_);
-  for (size_t i = 0; i < keys.size(); ++i) brought_[keys[i]] = std::move(values[i]);
-  return brought_.count(key) > 0;
+  for (size_t i = 0; i < keys.size(); ++i) fetched_[keys[i]] = std::move(values[i]);
+  return fetched_.count(key) > 0;
 }
 
 EngineStore::Bytes EngineStore::get(const std::string& key) {
-  if (bring(key)) {
-    const auto value = brought_.extract(key);
+  if (fetch_together(key)) {
+    const auto value = fetched_.extract(key);
     return {value.mapped().begin(), value.mapped().end()};
   }
   const std::string value = store_.get(key, timeout_, what_);
@@ -86,7 +86,7 @@ int64_t EngineStore::getNumKeys() {
 void EngineStore::wait(const Keys& keys) { wait(keys, timeout_); }
 
 void EngineStore::wait(const Keys& keys, const Milliseconds& timeout) {
-  if (keys.size() == 1 && bring(keys.front())) return;
+  if (keys.size() == 1 && fetch_together(keys.front())) return;
   const Deadline deadline = timeout == kNoTimeout ? timeout_ : timeout;
   store_.get_all(keys, deadline, what_);
 }

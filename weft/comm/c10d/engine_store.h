@@ -1,7 +1,7 @@
-// EngineStore: a Store as c10d's engines want it. Its waits end with the failure that ends the Store's too.
+// EngineStore: makes a Store usable as c10d's store. A failure that ends the Store's waits also ends waits here.
 //
-// Gloo's ranks put their addresses under keys that end with their numbers, and ask for one after another. Here one such key
-// brings those of its neighbours along, so that a group takes a trip for every 64 ranks, not two for each.
+// Each rank in Gloo stores its address under a key that ends with its rank, and reads the others' one by one. Here, reading
+// such a key also fetches its neighbours, so a group takes one trip per 64 ranks instead of two per rank.
 #pragma once
 
 #include <string>
@@ -19,8 +19,8 @@ class EngineStore : public c10d::Store {
   using Keys = std::vector<std::string>;
   using Milliseconds = std::chrono::milliseconds;
 
-  /// `what` says in errors what is waited for.
-  /// Keys that end with a number below `numbered` are set once, by all, before anybody asks for them.
+  /// `what` describes the wait in errors. Each key that ends with a number below `numbered` is set once, and all of them are
+  /// set before any rank reads one.
   EngineStore(weft::Store store, Milliseconds timeout, std::string what, int numbered = 0);
 
   c10::intrusive_ptr<c10d::Store> clone() override;
@@ -42,12 +42,12 @@ class EngineStore : public c10d::Store {
   template <class Call>
   auto ask(const std::string& key, Call call);
   Keys whole(const Keys& keys) const;
-  bool bring(const std::string& key);
+  bool fetch_together(const std::string& key);
 
   weft::Store store_;
   std::string what_;
   int numbered_;
-  std::unordered_map<std::string, std::string> brought_;  ///< and not asked for yet
+  std::unordered_map<std::string, std::string> fetched_;  ///< fetched but not read yet
 };
 
 }  // namespace weft

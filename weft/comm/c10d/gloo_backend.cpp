@@ -23,10 +23,10 @@ namespace {
 using Clock = std::chrono::steady_clock;
 constexpr std::chrono::milliseconds kLookEvery{200};
 constexpr std::chrono::milliseconds kShowInTableAfter{50};
-/// A rank that dies closes its connections before its process has ended.
+/// A dying rank closes its connections before its process ends.
 constexpr std::chrono::milliseconds kEvidence{1000};
 
-// Connecting has no good way to be told of a rank that will not come, so ranks first meet in the store.
+// While connecting, Gloo cannot learn that a rank will not come, so ranks first meet in the store.
 void meet(const GroupPlan& plan) { await_all(plan.store, "here", plan.deadline, wait_in(kJoin, plan.axis, {})); }
 
 std::vector<int> others_on(const Axis& axis) {
@@ -89,7 +89,7 @@ class GlooBackend::Task : public Work::State {
   uint64_t number() const { return number_; }
   void run() { run_(); }
   void finish(std::optional<Failure> failure) {
-    run_ = nullptr;  // lets the tensors go
+    run_ = nullptr;  // releases the tensors
     const std::lock_guard lock(mutex_);
     failure_ = std::move(failure);
     done_ = true;
@@ -136,8 +136,8 @@ GlooBackend::GlooBackend(const GroupPlan& plan, const MakeOperations& make, bool
       one_host_(on_one_host(plan.hosts)),
       group_id_(fnv1a(plan.store.prefix())) {
   meet(plan);
-  // Gloo writes to connections that a peer may have closed, which would end a process that does not expect it. The threads that
-  // do are started from here on, and begin with what this one is deaf to.
+  // Gloo may write to a connection that a peer has closed, and SIGPIPE would end the process. Gloo's writing threads start
+  // below and inherit this thread's signal mask.
   const WithoutSignal guard(SIGPIPE);
   engine_ = connect(plan);
   operations_ = make(engine_);
@@ -145,7 +145,7 @@ GlooBackend::GlooBackend(const GroupPlan& plan, const MakeOperations& make, bool
   thread_ = std::thread([this] { run_tasks(); });
 }
 
-/// Calls that nobody waited for: peers come to them yet, unless this rank leaves because something went wrong.
+/// Finishes calls that nobody waited for, since peers still take part in them, unless this rank leaves after an error.
 GlooBackend::~GlooBackend() {
   const Deadline deadline = timeout_;
   {
@@ -176,7 +176,7 @@ void GlooBackend::throw_if_failed() {
 }
 
 void GlooBackend::run_tasks() {
-  compute_alone();  // what it converts and adds up
+  use_single_thread();  // for conversions and sums
   std::unique_lock lock(mutex_);
   while (true) {
     changed_.wait(lock, [this] { return stopping_ || !tasks_.empty(); });
@@ -201,7 +201,7 @@ void GlooBackend::run(Task& task) {
       task.run();
     } catch (const CommError& error) {
       set_failure({lost_rank_of(error), error.what()});
-      if (watch_) engine_->close();  // those who wait for this rank know of nothing else
+      if (watch_) engine_->close();  // ranks that wait for this one notice nothing else
       throw;
     } catch (const std::exception& thrown) {
       fail(wait_row(task.call(), task.number()), begin, first_line_of(thrown.what()));
@@ -224,21 +224,21 @@ void GlooBackend::finish(const std::function<bool(std::chrono::milliseconds)>& e
   const Deadline deadline = timeout_;
   while (!ended(kLookEvery)) {
     if (table_->any_gone(axis().ranks)) throw std::runtime_error("a rank has ended or failed");
-    if (is_closed()) throw std::runtime_error("this rank leaves");
-    if (deadline.passed()) throw std::runtime_error(fmt::format("no end after {:.1f} s", timeout_.count() / 1000.0));
+    if (is_closed()) throw std::runtime_error("this rank is leaving");
+    if (deadline.passed()) throw std::runtime_error(fmt::format("not finished after {:.1f} s", timeout_.count() / 1000.0));
   }
 }
 
 void GlooBackend::fail(const RankRow& wait, Clock::time_point begin, const std::string& problem) {
   const bool late = Clock::now() - begin >= timeout_;
-  if (is_closed()) throw CommError(problem);  // nobody waits for this call, and the destructor closed the connections
+  if (is_closed()) throw CommError(problem);  // the destructor closed the connections; nobody waits
   const double waited_s = late ? static_cast<double>(timeout_.count()) / 1e3 : 0.0;
   const RankTable::Report report = table_->report(wait, waited_s, late ? std::chrono::milliseconds(0) : kEvidence);
   if (report.evident() || late) {
     set_failure({report.culprit, report.text});
   } else if (one_host_) {
     set_failure({report.culprit, fmt::format("{}; {}", report.text, problem)});
-  } else {  // what other hosts do shows only after a while, and a connection that broke names its end
+  } else {  // other hosts' state arrives late, and a broken connection names its peer
     set_failure({.text = fmt::format("{} in {}: {}", rank_name(axis(), rank()), wait.doing, problem)});
   }
   engine_->close();
@@ -251,7 +251,7 @@ bool GlooBackend::is_closed() {
   return closed_;
 }
 
-// The first of several wins. Peers must find it in the table before they find a closed connection.
+// The first failure wins. Peers must find it in the table before they find a closed connection.
 void GlooBackend::set_failure(const Failure& failure) {
   std::function<void()> action;
   {

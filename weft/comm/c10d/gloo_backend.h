@@ -1,10 +1,10 @@
-// The Gloo backend: a thread of the group's own runs the calls one after another, so that they go on beside the caller's
-// work; Work::wait waits for it.
+// The Gloo back end: the group's own thread runs the calls one after another, overlapping the caller's work; Work::wait waits
+// for it.
 //
-// A rank that is done with the group ends it once its peers have come to the calls that it has queued, or after the timeout.
+// The destructor returns once peers have joined the queued calls, or after the timeout.
 //
-// Every call first exchanges a CallRecord, so that calls that do not match fail before data moves, with both sides named. That
-// costs one more small message a call. While it waits the thread looks for ranks of its host that have ended or failed.
+// Every call first exchanges a CallRecord, so mismatched calls fail before data moves, with both sides named. That costs one
+// more small message per call. While it waits, the thread checks whether a rank of its host has ended or failed.
 #pragma once
 
 #include <condition_variable>
@@ -29,8 +29,8 @@ class GlooBackend : public Backend {
  public:
   explicit GlooBackend(const GroupPlan& plan);
   using MakeOperations = std::function<std::unique_ptr<Operations>(const c10::intrusive_ptr<GlooEngine>& engine)>;
-  /// Makes the calls of other operations on the engine. Where these do not interrupt their waits (finish()), the engine is
-  /// closed when a rank has gone, and when a call fails.
+  /// Runs the calls through the operations that `make` creates. `interrupts`: they wait in finish(), which can be interrupted;
+  /// otherwise the engine is closed when a rank has gone or a call fails.
   GlooBackend(const GroupPlan& plan, const MakeOperations& make, bool interrupts = false);
   ~GlooBackend() override;
 
@@ -45,16 +45,16 @@ class GlooBackend : public Backend {
   Work barrier(std::string_view what) override;
   at::Tensor allocate(int64_t numel, at::ScalarType dtype, std::string_view what) override;
 
-  /// Compares the ranks' calls, no more; for a backend that moves the data itself.
+  /// Only compares the ranks' calls, for a back end that moves the data itself.
   Work compare(const Call& call);
   void throw_if_failed();
-  /// Sets what is called once, from the group's thread, when the group fails.
+  /// Sets an action that the group's thread calls once when the group fails.
   void on_failure(std::function<void()> action);
 
  private:
-  /// An error as a value: threads share none of their exceptions.
+  /// An error as a value, because threads cannot share an exception.
   struct Failure {
-    int culprit = -1;  ///< the rank that it names, or -1
+    int culprit = -1;  ///< the rank it names, or -1
     std::string text;
   };
   class Task;
@@ -64,13 +64,13 @@ class GlooBackend : public Backend {
   Work submit(const Call& call, std::function<void()> run);
   void run_tasks();
   void run(Task& task);
-  /// The row of a wait: in a collective for all, in a message for its peer.
+  /// Table row of a wait: for all ranks in a collective, for the peer in a message.
   RankRow wait_row(const Call& call, uint64_t number) const;
-  /// Waits for c10d: `ended(slice)` says whether it ended within a slice of time, and throws its error if it failed.
+  /// Waits for c10d: `ended(slice)` returns whether the operation ended within `slice`, and throws if it failed.
   void finish(const std::function<bool(std::chrono::milliseconds)>& ended);
-  /// Ends the group with the cause of a failure in the engine of what began at `begin`.
+  /// Ends the group with the cause of an engine failure in a call that began at `begin`.
   [[noreturn]] void fail(const RankRow& wait, std::chrono::steady_clock::time_point begin, const std::string& problem);
-  bool is_closed();  ///< by the destructor
+  bool is_closed();  ///< returns whether the destructor has given up
   void set_failure(const Failure& failure);
   /// Runs a part of a message on the caller's thread; an error ends the group.
   void or_fail(const Call& call, const std::function<void()>& action);
@@ -81,19 +81,19 @@ class GlooBackend : public Backend {
   at::Device device_;
   std::shared_ptr<RankTable> table_;
   bool one_host_;
-  uint64_t group_id_;  ///< of the group in the table
+  uint64_t group_id_;  ///< the group's id in the table
   c10::intrusive_ptr<GlooEngine> engine_;
   std::unique_ptr<Operations> operations_;
-  std::unique_ptr<PeerWatch> watch_;  ///< where the operations do not look for ranks that have gone
+  std::unique_ptr<PeerWatch> watch_;  ///< null if the operations check for gone ranks themselves
   uint64_t calls_ = 0;
 
   std::mutex mutex_;
   std::condition_variable changed_;
   std::deque<std::shared_ptr<Task>> tasks_;
   bool stopping_ = false;
-  bool closed_ = false;  ///< with calls that had not ended
+  bool closed_ = false;  ///< the destructor gave up on unfinished calls
   std::function<void()> on_failure_;
-  std::optional<Failure> failure_;  ///< that ended the group
+  std::optional<Failure> failure_;  ///< the failure that ended the group
   std::thread thread_;
 };
 

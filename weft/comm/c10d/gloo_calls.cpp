@@ -1,4 +1,4 @@
-// The calls of the Gloo backend: collectives go to its thread, messages straight to the engine.
+// The calls of the Gloo back end: collectives go to its thread, messages straight to the engine.
 #include <ATen/ops/zeros.h>
 #include <fmt/format.h>
 
@@ -20,13 +20,13 @@ at::Tensor empty_record() { return at::zeros({static_cast<int64_t>(sizeof(CallRe
 
 std::vector<at::Tensor> as_bytes(const at::Tensor& tensor) { return {tensor.view({-1}).view(at::kByte)}; }
 
-/// The same memory, without the graph that the caller's tensor may be part of or may yet become: the thread that runs a call
-/// may be the last to let go of its tensors.
+/// Returns the same memory without the autograd graph that the caller's tensor may belong to: the thread that runs a call may
+/// be the last to release the tensor.
 at::Tensor plain(const at::Tensor& tensor) { return tensor.variable_data(); }
 
 }  // namespace
 
-// A message is a CallRecord and, unless it is empty, its data. Keeps the tensors until c10d has sent them.
+// A message is a CallRecord and, unless it is empty, its data. Keeps the tensors of both until c10d has sent them.
 class GlooBackend::Sending : public Work::State {
  public:
   Sending(GlooBackend& backend, const Call& call, const at::Tensor& tensor) : backend_(backend), call_(call), what_(call.what) {
@@ -55,8 +55,8 @@ class GlooBackend::Sending : public Work::State {
   std::vector<Operations::Pending> sends_;
 };
 
-// c10d pairs messages of a tag in the order in which they are asked for, and a sender is held up until its message is: so both
-// parts are asked for at once. The record is looked at first; where it is wrong the data is not waited for.
+// c10d pairs messages with the same tag in the order of the requests and blocks a sender until its message is requested, so the
+// record and the data are requested together. The record is checked first; if it is wrong, the data is not waited for.
 class GlooBackend::Receiving : public Work::State {
  public:
   Receiving(GlooBackend& backend, const Call& call, const at::Tensor& tensor)
@@ -91,12 +91,12 @@ class GlooBackend::Receiving : public Work::State {
 
 void GlooBackend::or_fail(const Call& call, const std::function<void()>& action) {
   throw_if_failed();
-  const WithoutSignal guard(SIGPIPE);  // messages are written by the thread that asks for them
+  const WithoutSignal guard(SIGPIPE);  // the requesting thread writes messages
   const auto begin = std::chrono::steady_clock::now();
   try {
     action();
   } catch (const CommError& error) {
-    // The peer waits for what will not come now: closing tells it.
+    // The peer waits for data that will not come; closing ends its wait.
     set_failure({.text = error.what()});
     engine_->close();
     throw;
@@ -158,7 +158,7 @@ at::Tensor GlooBackend::allocate(int64_t numel, at::ScalarType dtype, std::strin
 Call GlooBackend::describe_call(Operation operation, const at::Tensor& tensor, std::string_view what, ReduceOp op,
                                 int root) const {
   if (!tensor.is_cpu()) {
-    throw InputError(fmt::format("{} \"{}\" on group \"{}\": Gloo moves CPU tensors, this one is on {}",
+    throw InputError(fmt::format("{} \"{}\" on group \"{}\": Gloo needs a CPU tensor, but this one is on {}",
                                  operation_name(operation), what, name(), tensor.device().str()));
   }
   return {

@@ -1,5 +1,5 @@
-// Gloo asks the kernel for any port, and takes no number: its constructor fails with an address that has a port. So while it
-// makes a device, the bind() that it calls is the one below, which the program's symbols put before the system's.
+// Gloo always lets the kernel choose a port: its constructor fails for an address with a port. So while it creates a device,
+// the bind() below replaces the system's, because the program's symbols take precedence.
 #include "weft/comm/c10d/gloo_device.h"
 
 #include <fmt/format.h>
@@ -13,7 +13,7 @@
 namespace weft {
 namespace {
 
-thread_local std::optional<PortRange> range_here;  // while a device is made, in the thread that makes it
+thread_local std::optional<PortRange> range_here;  // set while this thread creates a device
 thread_local bool has_bound = false;
 
 int bind_here(int socket, const sockaddr* address, socklen_t length) {
@@ -41,7 +41,7 @@ std::shared_ptr<gloo::transport::Device> device_in_port_range(
     throw Error(fmt::format("cannot open {}: {}", port_text(0, range), error.what()));
   }
   if (!has_bound) {
-    throw Error(fmt::format("Gloo does not listen at {}: link weft into the program itself, not into a shared library of it",
+    throw Error(fmt::format("Gloo does not listen at {}: link weft into the program itself, not into a shared library",
                             port_text(0, range)));
   }
   return device;

@@ -1,4 +1,4 @@
-// Gloo's listening socket, one a rank and group.
+// Gloo's listening socket, one per rank and group.
 #pragma once
 
 #include <gloo/transport/device.h>
@@ -8,7 +8,7 @@
 
 namespace weft {
 
-/// What `make` makes, listening at a port of port_range.h's where there is a range. Throws Error where it came to listen
+/// Returns the device from `make`, listening at a port within port_range() if that is set. Throws Error if it listens
 /// elsewhere.
 std::shared_ptr<gloo::transport::Device> device_in_port_range(
     const std::function<std::shared_ptr<gloo::transport::Device>()>& make);

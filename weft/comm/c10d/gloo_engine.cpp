@@ -28,15 +28,14 @@ std::shared_ptr<gloo::transport::Device> make_device(const GroupPlan& plan) {
   if (on_one_host(plan.hosts)) return c10d::ProcessGroupGloo::createDeviceForHostname("127.0.0.1");
   if (const auto interface = env_string("GLOO_SOCKET_IFNAME"))
     return c10d::ProcessGroupGloo::createDeviceForInterface(*interface);
-  // The interface that leads to the others. A host's own name often means 127.0.1.1 there, where nobody else comes.
+  // The interface that leads to the others. A host's own name often resolves to 127.0.1.1, which no other host can reach.
   if (const std::string address = plan.store.connection().address(); !address.empty())
     return c10d::ProcessGroupGloo::createDeviceForHostname(address);
   return c10d::ProcessGroupGloo::createDefaultDevice();
 }
 
-/// Gloo hands its sockets to nobody, so they are those that have come while it connected; for others of that moment it does no
-/// harm to be among them.
-std::set<int> come_since(const std::set<int>& before) {
+/// Gloo does not expose its sockets, so this returns all that were opened while it connected. Unrelated ones do no harm.
+std::set<int> opened_since(const std::set<int>& before) {
   std::set<int> since;
   for (const int connection : tcp_connections()) {
     if (before.count(connection) == 0) since.insert(connection);
@@ -52,14 +51,14 @@ c10::intrusive_ptr<GlooEngine> GlooEngine::connect(const GroupPlan& plan) {
     options->devices.push_back(device_in_port_range([&plan] { return make_device(plan); }));
     options->threads = 1;
     const std::string what = rank_name(plan.axis, plan.axis.index) + " connects to its peers";
-    // All ranks of the group are here, so they finish this whatever fails elsewhere: Gloo cannot be called off while it
+    // All ranks of the group are here and will finish this, whatever fails elsewhere: Gloo cannot be cancelled while it
     // connects.
     const Store meeting = plan.store.failing_on(nullptr).below("gloo");
     auto store = c10::make_intrusive<EngineStore>(meeting, std::max(plan.deadline.left(), kToAnswer), what, plan.axis.size());
     const bool crosses = !on_one_host(plan.hosts);
     const std::set<int> before = crosses ? tcp_connections() : std::set<int>();
     auto engine = c10::make_intrusive<GlooEngine>(store, plan.axis.index, plan.axis.size(), options);
-    if (crosses) engine->sockets_ = come_since(before);
+    if (crosses) engine->sockets_ = opened_since(before);
     for (const int socket : engine->sockets_) retry_each_second(socket);
     return engine;
   } catch (const CommError&) {
@@ -72,17 +71,17 @@ c10::intrusive_ptr<GlooEngine> GlooEngine::connect(const GroupPlan& plan) {
   }
 }
 
-// LibTorch hides the run-time type of Gloo's classes, which the sanitizer would look for.
+// LibTorch hides the run-time type information of Gloo's classes, which the sanitizer would look up.
 __attribute__((no_sanitize("vptr"))) void GlooEngine::close() {
   for (const auto& context : contexts_) context->closeConnections();
-  // That ends what peers wait for. What waits here is told of it by the next who uses the connection.
+  // This ends the peers' waits. Local waits end at the next use of the connection.
   for (int peer = 0; peer < getSize(); ++peer) {
     if (peer == getRank()) continue;
     try {
       std::vector<at::Tensor> nothing{at::zeros({1}, at::kByte)};
       start_call([&] { return send(nothing, peer, kRecordTag); });
     } catch (const std::exception&) {
-      continue;  // as it is meant to
+      continue;  // expected
     }
   }
 }

@@ -1,8 +1,8 @@
-// The NCCL backend, linked where weft is built with CUDA. c10d runs each call on a stream of its own, behind what the caller's
-// stream holds, and Work::wait makes the caller's stream wait for it; the host goes on.
+// The NCCL back end, linked if weft is built with CUDA. c10d runs each call on its own stream, after the work on the caller's
+// stream, and Work::wait makes the caller's stream wait for it; the host continues.
 //
-// A Gloo group beside it compares the ranks' calls in its own thread. A mismatch, a dead process or a missed deadline ends the
-// NCCL calls under way and is thrown by the next call or wait on the group.
+// A companion Gloo group compares the ranks' calls in its own thread. A mismatch, a dead process or a missed deadline aborts
+// NCCL calls in flight and is thrown by the next call or wait on the group.
 #include <ATen/ops/zeros.h>
 #include <fmt/format.h>
 
@@ -54,7 +54,7 @@ class NcclBackend : public Backend {
   Work all_to_all(const at::Tensor& output, const at::Tensor& input, std::string_view what) override {
     return run(call(Operation::all_to_all, input, what), [&] { operations_.all_to_all(output, input); });
   }
-  // A message's two calls are not compared: NCCL matches them by order alone.
+  // The two calls of a message are not compared: NCCL matches them by order alone.
   Work send(const at::Tensor& tensor, int peer, std::string_view what) override {
     throw_if_failed();
     if (tensor.numel() == 0) return {};
@@ -77,7 +77,7 @@ class NcclBackend : public Backend {
   }
 
  private:
-  // The last c10d operation of a call, which the caller's stream need not wait for before wait().
+  // The last c10d operation of a call; the caller's stream waits for it only in wait().
   class Following : public Work::State {
    public:
     Following(NcclBackend& backend, std::string doing, Operations::Pending work)
@@ -94,8 +94,8 @@ class NcclBackend : public Backend {
 
   static c10::intrusive_ptr<c10d::ProcessGroupNCCL> connect(const GroupPlan& plan) {
     if (!plan.options.device.is_cuda()) {
-      throw InputError(fmt::format("group \"{}\": NCCL moves tensors on GPUs, the device given is {}", plan.axis.name,
-                                   plan.options.device.str()));
+      throw InputError(
+          fmt::format("group \"{}\": NCCL needs a GPU, but the device is {}", plan.axis.name, plan.options.device.str()));
     }
     auto options = c10d::ProcessGroupNCCL::Options::create();
     options->timeout = plan.options.timeout;
@@ -109,7 +109,7 @@ class NcclBackend : public Backend {
     }
   }
 
-  // What follows between two operations runs on the caller's stream, which waits; the last one's waiting is the Work's.
+  // Work between two operations runs on the caller's stream, which waits; the Work waits for the last operation.
   void follow(const Operations::Pending& work, FlatOperations::Step step) {
     if (step == FlatOperations::Step::between) {
       work->wait();
@@ -139,7 +139,7 @@ class NcclBackend : public Backend {
     return last_ ? Work(std::make_shared<Following>(*this, doing, std::move(last_))) : Work();
   }
 
-  // The comparisons that have ended; those under way are looked at by a later call.
+  // Checks the finished comparisons; a later call checks those still in flight.
   void throw_if_failed() {
     checker_->throw_if_failed();
     while (comparing_.size() > kComparisonsUnderWay) {
@@ -151,13 +151,13 @@ class NcclBackend : public Backend {
   Call call(Operation operation, const at::Tensor& tensor, std::string_view what, ReduceOp op = ReduceOp::sum,
             int root = -1) const {
     if (!tensor.is_cuda()) {
-      throw InputError(fmt::format("{} \"{}\" on group \"{}\": NCCL moves tensors on GPUs, this one is on {}",
+      throw InputError(fmt::format("{} \"{}\" on group \"{}\": NCCL needs a GPU tensor, but this one is on {}",
                                    operation_name(operation), what, name(), tensor.device().str()));
     }
     return call_on(operation, tensor, what, op, root);
   }
 
-  // Bounds how far the host runs ahead of the comparison of its calls.
+  // Bounds how far the host runs ahead of the call comparison.
   static constexpr size_t kComparisonsUnderWay = 256;
 
   at::Device device_;

@@ -1,4 +1,4 @@
-// Linked where weft is built without CUDA.
+// Linked if weft is built without CUDA.
 #include <fmt/format.h>
 
 #include "weft/base/error.h"

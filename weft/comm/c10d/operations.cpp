@@ -28,7 +28,7 @@ c10d::ReduceOp c10d_op(ReduceOp op) {
 
 at::Tensor flat(const at::Tensor& tensor) { return tensor.view({-1}); }
 
-// c10d moves only some element types; as bytes it moves all.
+// c10d supports only some element types; as bytes, it can move any.
 at::Tensor bytes_of(const at::Tensor& tensor) { return flat(tensor).view(at::kByte); }
 
 at::Tensor combine(const at::Tensor& a, const at::Tensor& b, ReduceOp op) {
@@ -75,7 +75,7 @@ std::mutex& nccl_call_mutex() {
 bool ends_within(c10d::Work& work, std::chrono::milliseconds time) {
   try {
     return work.wait(time);
-  } catch (const std::exception&) {  // its error, or that it has not ended, though it may have in this very moment
+  } catch (const std::exception&) {  // the work's own error, or a timeout, in which case it may still just have ended
     if (!work.isCompleted()) return false;
   }
   return work.wait();

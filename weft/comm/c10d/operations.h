@@ -1,4 +1,4 @@
-// The collectives of Group in terms of a c10d backend.
+// The collectives of Group in terms of a c10d back end.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -12,47 +12,46 @@
 
 namespace weft {
 
-/// Whether `work` ends within `time`; throws its error where it fails.
+/// Returns whether `work` ends within `time`; throws its error if it fails.
 bool ends_within(c10d::Work& work, std::chrono::milliseconds time);
 
-/// The process's, of start_call() for Gloo.
+/// Process-wide mutex of start_call() for Gloo.
 std::mutex& call_mutex();
-/// And for NCCL, whose log is another. The first call of two ranks waits within for the other one, with that mutex held.
+/// The same for NCCL, which has its own log. The first call between two ranks holds it while waiting for the other rank.
 std::mutex& nccl_call_mutex();
 
-/// Makes a call of c10d's. LibTorch 2.11 writes every call into one log of the process, and looks its table of groups up
-/// without a lock (FlightRecorder::record): two threads must not start calls at the same time, wherever they do.
+/// Starts a c10d call. LibTorch 2.11 records every call in one process-wide log, whose table of groups it reads without a lock
+/// (FlightRecorder::record), so no two threads may start calls concurrently, on any group.
 template <class Start>
 auto start_call(Start start, std::mutex& mutex = call_mutex()) {
   const std::lock_guard lock(mutex);
   return start();
 }
 
-/// What a group's calls come down to. The arguments have been checked by Group.
+/// Implementation of a group's calls. Group has checked the arguments.
 class Operations {
  public:
   using Pending = c10::intrusive_ptr<c10d::Work>;
   virtual ~Operations() = default;
-  /// Told of each call before it is made, also of one that moves nothing. Throws CommError, with both sides named, where the
-  /// ranks are found to call different things.
+  /// Called before each call, including calls that move no data. Throws CommError that names both sides if the ranks' calls
+  /// differ.
   virtual void begin(const Call&, uint64_t /*number*/) {}
   virtual void all_reduce(const at::Tensor& tensor, ReduceOp op) = 0;
   virtual void reduce_scatter(const at::Tensor& output, const at::Tensor& input, ReduceOp op) = 0;
   virtual void all_gather(const at::Tensor& output, const at::Tensor& input) = 0;
   virtual void broadcast(const at::Tensor& tensor, int root) = 0;
   virtual void all_to_all(const at::Tensor& output, const at::Tensor& input) = 0;
-  /// Ends once all ranks have come.
+  /// Returns once all ranks have arrived.
   virtual void barrier() {}
 };
 
-/// On c10d's collectives, which want parts of equal size: uneven parts are padded or sent with counts, and reductions in tree
-/// order become an all-to-all, a local tree and an all-gather.
+/// Operations on c10d's collectives, which need parts of equal size: uneven parts are padded or sent with counts, and
+/// reductions in tree order become an all-to-all, a local tree and an all-gather.
 class FlatOperations : public Operations {
  public:
-  /// Where an operation stands in its call: whether something follows, on the host or on the current stream, that must find it
-  /// done.
+  /// Position of an operation in its call: `between` if later work, on the host or on the current stream, needs its result.
   enum class Step { between, last };
-  /// Is called with each c10d operation.
+  /// Called with each c10d operation.
   using Finish = std::function<void(const Pending&, Step)>;
 
   FlatOperations(c10::intrusive_ptr<c10d::Backend> engine, int rank, int size, bool tree_order, Finish finish,

@@ -26,7 +26,7 @@ PeerWatch::~PeerWatch() {
   thread_.join();
 }
 
-// Without a call: the thread wakes by itself, so that short calls cost no switch to it.
+// Does not notify: the thread wakes up on its own, so short calls cost no switch to it.
 void PeerWatch::Looking::set(bool looking) {
   if (watch_ == nullptr) return;
   const std::lock_guard lock(watch_->mutex_);

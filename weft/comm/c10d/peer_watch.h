@@ -1,4 +1,4 @@
-// PeerWatch: looks for ranks that have gone while a call waits for them in a way that cannot be interrupted.
+// PeerWatch: detects ranks that have gone while an uninterruptible call waits for them.
 #pragma once
 
 #include <condition_variable>
@@ -12,16 +12,16 @@
 
 namespace weft {
 
-/// A thread that looks while it is told to.
+/// A thread that checks ranks while a Looking exists.
 class PeerWatch {
  public:
-  /// `on_gone` is called once, from the thread, when one of `ranks` has ended or failed while it looks.
+  /// `on_gone` is called once, from the thread, when one of `ranks` ends or fails while a Looking exists.
   PeerWatch(std::shared_ptr<RankTable> table, std::vector<int> ranks, std::function<void()> on_gone);
   ~PeerWatch();
   PeerWatch(const PeerWatch&) = delete;
   PeerWatch& operator=(const PeerWatch&) = delete;
 
-  /// It looks while this lives.
+  /// Enables the checks for its lifetime.
   class Looking {
    public:
     explicit Looking(PeerWatch* watch) : watch_(watch) { set(true); }
@@ -31,7 +31,7 @@ class PeerWatch {
 
    private:
     void set(bool looking);
-    PeerWatch* watch_;  ///< null: nobody looks
+    PeerWatch* watch_;  ///< null: no watch
   };
 
  private:

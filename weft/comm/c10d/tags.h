@@ -1,5 +1,5 @@
-// Tags of the messages between two ranks of a c10d group, by which it pairs them. Data meets only data of its size: Gloo ends
-// the process that is sent more than it asked for.
+// Tags by which c10d pairs the messages between two ranks of a group. Data is paired only with data of the same size: Gloo
+// terminates a process that receives more than it requested.
 #pragma once
 
 #include <cstddef>
@@ -9,9 +9,9 @@ namespace weft {
 inline constexpr int kRecordTag = 0;
 inline constexpr int kCollectiveRecordTag = 1;
 
-/// Of a caller's message of so many bytes.
+/// Tag of a caller's message of `bytes`.
 constexpr int message_tag(size_t bytes) { return static_cast<int>(2 + bytes % ((1U << 30) - 2)); }
-/// Of data in a collective: these go on beside the caller's messages.
+/// Tag of data in a collective, which may overlap the caller's messages.
 constexpr int collective_tag(size_t bytes) { return static_cast<int>((1U << 30) + bytes % (1U << 30)); }
 
 }  // namespace weft

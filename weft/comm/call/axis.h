@@ -6,12 +6,12 @@
 
 namespace weft {
 
-/// Ranks of a line through a mesh, or of several lines joined, this rank among them.
+/// Ranks of one or several joined lines through a mesh, including this rank.
 struct Axis {
   std::string name;        ///< "dp", or "dp+shard" for a joined axis
   std::vector<int> ranks;  ///< world ranks on it, in axis order
-  int index = 0;           ///< where this rank stands in `ranks`
-  /// How many ranks are on it.
+  int index = 0;           ///< this rank's position in `ranks`
+  /// Number of ranks.
   int size() const { return static_cast<int>(ranks.size()); }
 };
 

@@ -1,7 +1,7 @@
-// Backend: what moves the bytes of one group. Arguments have been checked by Group: contiguous tensors on the right
-// device, sizes that fit each other, a peer or root inside the group, at least two ranks.
+// Backend: transport of one group. Group has checked the arguments: contiguous tensors on the right device, matching sizes, a
+// peer or root inside the group, at least two ranks.
 //
-// Calls on one group come from one thread at a time. A backend that failed once repeats that error on every later call.
+// One thread at a time calls a group. After a failure a back end repeats that error on every later call.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -19,7 +19,7 @@
 
 namespace weft {
 
-/// What carries a group's calls.
+/// Transport of a group's calls.
 class Backend {
  public:
   explicit Backend(Axis axis) : axis_(std::move(axis)) {}
@@ -38,7 +38,7 @@ class Backend {
   virtual Work barrier(std::string_view what) = 0;
   virtual at::Tensor allocate(int64_t numel, at::ScalarType dtype, std::string_view what) = 0;
 
-  /// Memory of the group's own that this rank answers for: what calls are staged in.
+  /// Bytes of the group's own memory (staging) that this rank accounts for.
   virtual int64_t memory_bytes() const { return 0; }
 
   const Axis& axis() const { return axis_; }
@@ -52,13 +52,13 @@ class Backend {
   Traffic traffic_;
 };
 
-/// All that makes a backend: who is in it, and a store below which its ranks may meet.
+/// Inputs for creating a back end, such as its members and the store in which they meet.
 struct GroupPlan {
   Axis axis;
-  std::vector<std::string> hosts;  ///< of the axis' ranks
-  Store store;                     ///< with a table of who waits for whom
+  std::vector<std::string> hosts;  ///< hosts of the axis' ranks
+  Store store;                     ///< with the table of waiting ranks
   GroupOptions options;
-  Deadline deadline = options.timeout;  ///< until when all must have joined
+  Deadline deadline = options.timeout;  ///< all ranks must have joined by then
 };
 
 }  // namespace weft

@@ -1,4 +1,4 @@
-// Call: what a rank asked of its group, as it is compared between ranks and told in errors.
+// Call: a rank's request to its group, as compared between ranks and reported in errors.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -36,29 +36,29 @@ struct Call {
   Operation operation = Operation::none;
   at::ScalarType dtype = at::kByte;
   ReduceOp reduce = ReduceOp::sum;
-  int root = -1;      ///< of a broadcast; the peer of a send or receive; -1 otherwise
-  int64_t numel = 0;  ///< of the larger tensor, which all ranks agree on
+  int root = -1;      ///< root of a broadcast; peer of a send or receive; -1 otherwise
+  int64_t numel = 0;  ///< elements of the larger tensor, the same on all ranks
   std::string_view what = {};
 
   bool reduces() const { return operation == Operation::all_reduce || operation == Operation::reduce_scatter; }
 };
 
-/// Joining a group: what a rank does before it can call anything.
+/// Joining a group, which precedes every other call.
 inline constexpr Call kJoin{.operation = Operation::join};
 
-/// The call whose larger tensor this is.
+/// Returns the call, given the larger of its tensors.
 Call call_on(Operation operation, const at::Tensor& tensor, std::string_view what, ReduceOp reduce, int root);
 
-/// Whether the calls of two ranks match in all but the caller's names for them.
+/// Returns whether two ranks' calls match, whatever their names.
 bool same_shape(const Call& a, const Call& b);
 
-/// A call in words: `broadcast of 1000 float32 "weights"`.
+/// Describes a call: `broadcast of 1000 float32 "weights"`.
 std::string describe(const Call& call);
-/// A call in words, with the root or peer as a rank of the world: `broadcast of 1000 float32 from rank 5 "weights"`.
+/// Describes a call, with the world rank of its root or peer: `broadcast of 1000 float32 from rank 5 "weights"`.
 std::string describe(const Call& call, const Axis& axis);
-/// The name of the rank at a position of the axis: "rank 5 (shard 1 of 4)".
+/// Names the rank at a position of the axis: "rank 5 (shard 1 of 4)".
 std::string rank_name(const Axis& axis, int position);
-/// A wait in that call for these positions of the axis.
+/// Returns the table row of a rank that waits in `call` for the ranks at these positions of the axis.
 RankRow wait_in(const Call& call, const Axis& axis, const std::vector<int>& positions);
 
 }  // namespace weft

@@ -1,4 +1,4 @@
-// GroupOptions: how a group moves its bytes.
+// GroupOptions: transport options of a group.
 #pragma once
 
 #include <c10/core/Device.h>
@@ -10,29 +10,28 @@
 
 namespace weft {
 
-/// Which engine moves the bytes. `automatic`: shm where all ranks of the group are on one host and the tensors on the CPU,
-/// NCCL where they are on GPUs; over several hosts two levels, shm inside each and Gloo between them.
+/// Transport engine. `automatic`: for CPU tensors, shm if all ranks share a host, else two levels: shm inside each host and
+/// Gloo between hosts; for GPU tensors, NCCL.
 enum class BackendKind { automatic, shm, gloo, nccl };
-/// The words for back ends, as recipes have them.
+/// Back end names in recipes.
 inline constexpr EnumNames<BackendKind, 4> kBackends("auto", "shm", "gloo", "nccl");
 
-/// How sums of float32 cross from host to host: as they are, or rounded to bfloat16, half the bytes. Hosts add up in float32
-/// either way, and all ranks get the same result.
+/// Format of float32 sums sent between hosts: unchanged, or rounded to bfloat16 for half the bytes. Hosts add in float32 either
+/// way, and all ranks get the same result.
 enum class AcrossHosts { exact, bf16 };
-/// The words for them, as recipes have them.
+/// Names of AcrossHosts in recipes.
 inline constexpr EnumNames<AcrossHosts, 2> kAcrossHosts("exact", "bf16");
 
-/// How a group moves its bytes. Ranks that make a group give it the same, but for the timeout and a GPU's number.
+/// Transport options. All ranks of a group must pass the same options, except for the timeout and the index of a GPU.
 struct GroupOptions {
-  BackendKind backend = BackendKind::automatic;                 ///< what moves the bytes
-  at::Device device = at::kCPU;                                 ///< where the tensors lie that the group is given
-  AcrossHosts across_hosts = AcrossHosts::exact;                ///< of the automatic back end, for tensors of the CPU
-  std::chrono::milliseconds timeout = std::chrono::minutes(5);  ///< of making the group, and of every call on it
-  /// Sum in the fixed tree on every backend, so that results do not depend on it. Costs c10d an all-to-all and an all-gather
-  /// instead of a ring (the same bytes). shm always does.
+  BackendKind backend = BackendKind::automatic;                 ///< transport engine
+  at::Device device = at::kCPU;                                 ///< device of the group's tensors
+  AcrossHosts across_hosts = AcrossHosts::exact;                ///< for CPU tensors on the automatic back end
+  std::chrono::milliseconds timeout = std::chrono::minutes(5);  ///< for creating the group, and for every call
+  /// Sums in the fixed tree on every back end, so results do not depend on it. On c10d this takes an all-to-all and an
+  /// all-gather instead of a ring, with the same number of bytes. shm always uses the tree.
   bool tree_order = false;
-  /// shm: so many bytes on their way to a peer cost the sender no wait. Each pair of ranks that talk takes as much shared
-  /// memory.
+  /// shm: bytes in flight to a peer before the sender waits. Each pair of ranks that communicate uses that much shared memory.
   int64_t message_bytes = 1 << 20;
 };
 

@@ -1,9 +1,9 @@
-// ReduceOp: how elements of several ranks become one.
+// ReduceOp: combination of several ranks' elements.
 #pragma once
 
 namespace weft {
 
-/// What is made of the elements that several ranks have at the same place.
+/// Reduction of corresponding elements of several ranks.
 enum class ReduceOp { sum, max, min };
 
 }  // namespace weft

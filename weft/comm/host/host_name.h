@@ -1,4 +1,4 @@
-// host_name: which ranks share memory.
+// host_name: the host names that decide which ranks share memory.
 #pragma once
 
 #include <string>
@@ -6,9 +6,9 @@
 
 namespace weft {
 
-/// This host's name for telling who shares memory: WEFT_HOST, else the system's.
+/// Returns this host's name: WEFT_HOST, else the system's name. Ranks with equal host names share memory.
 std::string this_host();
-/// Whether ranks on these hosts all share memory.
+/// Returns whether ranks on these hosts all share memory.
 bool on_one_host(const std::vector<std::string>& hosts);
 
 }  // namespace weft

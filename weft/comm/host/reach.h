@@ -1,4 +1,4 @@
-// Whether somebody listens at an address yet: ranks start in any order, and c10d complains of each attempt.
+// Waits for a listener before c10d connects: ranks start in any order, and c10d logs each failed attempt.
 #pragma once
 
 #include <string>
@@ -8,10 +8,10 @@
 
 namespace weft {
 
-/// A TCP connection to that address, whose calls do not block, tried again until somebody listens there. Throws Error with the
-/// last attempt's reason when there is none by the deadline; a name server may keep it longer.
+/// Returns a non-blocking TCP connection, retrying until somebody listens there. Throws Error with the last attempt's reason at
+/// the deadline; a name lookup may block longer.
 FileDescriptor reach(const std::string& host, int port, const Deadline& deadline);
-/// Returns once such a connection has been made (and closed again).
+/// Returns once such a connection has been opened (and closed again).
 void wait_until_reachable(const std::string& host, int port, const Deadline& deadline);
 
 }  // namespace weft

@@ -52,11 +52,11 @@ void Mapping::discard() {
 }
 
 FileDescriptor create_memory(const std::string& name, size_t bytes) {
-  // With a number by which others see that it is this one.
+  // The random number lets others verify the file's identity.
   const std::string own_name = fmt::format("weft:{}:{:08x}", name.substr(0, 180), std::random_device()());
   FileDescriptor file(above_standard(::memfd_create(own_name.c_str(), MFD_CLOEXEC)));
   if (!file) fail("create it", "are too many files open (ulimit -n)?");
-  const WithoutSignal guard(SIGXFSZ);  // memory counts as a file
+  const WithoutSignal guard(SIGXFSZ);  // file-size limits apply to memory
   if (::ftruncate(file.get(), static_cast<off_t>(bytes)) != 0) {
     const bool limited = errno == EFBIG;
     fail(fmt::format("reserve {} bytes", bytes),
@@ -68,7 +68,7 @@ FileDescriptor create_memory(const std::string& name, size_t bytes) {
 namespace {
 
 constexpr const char* kApart =
-    "the peer has ended, or ranks that share a host name cannot see each other's processes: give them different WEFT_HOST then";
+    "the peer has ended, or ranks that share a host name cannot see each other's processes: set different WEFT_HOST names";
 
 std::string path_of(int pid, int fd) { return fmt::format("/proc/{}/fd/{}", pid, fd); }
 
@@ -90,17 +90,17 @@ std::string memory_address(const FileDescriptor& file) {
   return fmt::format("{} {} {}", ::getpid(), file.get(), link_of(::getpid(), file.get()));
 }
 
-// Another container's process may have the same number, and its descriptor be anything.
+// A process of another container may have the same pid, and its descriptor may be anything.
 FileDescriptor open_peer_memory(const std::string& address) {
   std::istringstream words(address);
   int pid = 0, fd = 0;
   std::string link;
-  if (!(words >> pid >> fd)) throw CommError(fmt::format("shared memory: '{}' is no address of it", address));
+  if (!(words >> pid >> fd)) throw CommError(fmt::format("shared memory: '{}' is not an address of shared memory", address));
   words.ignore();
   std::getline(words, link);
   FileDescriptor file = open_peer_memory(pid, fd);
   if (link_of(pid, fd) != link) {
-    throw CommError(fmt::format("shared memory: {} is not a peer's: {}", path_of(pid, fd), kApart));
+    throw CommError(fmt::format("shared memory: {} is not a peer's memory: {}", path_of(pid, fd), kApart));
   }
   return file;
 }

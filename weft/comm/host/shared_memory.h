@@ -1,5 +1,5 @@
-// Memory that ranks of one host share: anonymous files (memfd), which have no name anywhere, so that nothing is left when the
-// ranks die in whatever way. A rank opens its peer's file through /proc/<pid>/fd/<fd>, also when the peer is a thread.
+// Memory shared by ranks of one host: anonymous files (memfd) without a path, so nothing is left when the ranks die, however
+// they end. A rank opens its peer's file through /proc/<pid>/fd/<fd>, even if the peer is a thread.
 #pragma once
 
 #include <cstddef>
@@ -9,7 +9,7 @@
 
 namespace weft::shm {
 
-/// A view of shared memory; unmapped with the object. Pages take memory once touched.
+/// A view of shared memory, unmapped on destruction. Pages take no memory until touched.
 class Mapping {
  public:
   Mapping() = default;
@@ -20,7 +20,7 @@ class Mapping {
 
   std::byte* data() const { return data_; }
   size_t bytes() const { return bytes_; }
-  /// Gives the pages back, in all views; they read as zero from then on.
+  /// Releases the pages, in all views; they then read as zero.
   void discard();
 
  private:
@@ -28,14 +28,14 @@ class Mapping {
   size_t bytes_ = 0;
 };
 
-/// Makes zero-filled memory that others can open. Throws CommError where the system refuses.
+/// Creates zero-filled memory that others can open. Throws CommError on a system error.
 FileDescriptor create_memory(const std::string& name, size_t bytes);
-/// The memory of another process, or of another thread, that has it as `fd`. Throws CommError where that has ended.
+/// Opens descriptor `fd` of another process or thread. Throws CommError if it has ended.
 FileDescriptor open_peer_memory(int pid, int fd);
 
-/// This process's memory as a text that open_peer_memory() takes in another one.
+/// Returns an address of this process's memory for open_peer_memory() in another process.
 std::string memory_address(const FileDescriptor& file);
-/// The memory that memory_address() named. Throws CommError for another text, and where its process has ended.
+/// Opens the memory named by memory_address(). Throws CommError for any other text, and if the process has ended.
 FileDescriptor open_peer_memory(const std::string& address);
 
 }  // namespace weft::shm

@@ -1,8 +1,8 @@
-// The kernels of reduce.h in Highway, which includes this file once for each instruction set and picks one when it runs. The
-// standard library and lambdas stay out of the kernels: what is compiled for one set must not end up in code meant for another.
+// The Highway kernels of reduce.h. Highway includes this file once per instruction set and picks one at run time. Kernels avoid
+// the standard library and lambdas: code compiled for one set must not end up in code meant for another.
 #include "weft/comm/reduce/kernels.h"
 
-#define HWY_DISABLED_TARGETS HWY_SSSE3  // of processors older than SSE4
+#define HWY_DISABLED_TARGETS HWY_SSSE3  // processors older than SSE4
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "weft/comm/reduce/kernels.cpp"
 #include <hwy/foreach_target.h>  // before highway.h
@@ -23,7 +23,7 @@ struct Sum {
   }
 };
 
-// Not hn::Max and hn::Min of floats, which treat NaN as each processor likes; and IsNaN, as Ne(a, a) is false for NaN with AVX.
+// hn::Max and hn::Min of floats treat NaN differently per processor. Uses IsNaN, because Ne(a, a) is false for NaN with AVX.
 struct Max {
   template <class D>
   static HWY_INLINE hn::Vec<D> apply(D, hn::Vec<D> a, hn::Vec<D> b) {
@@ -46,7 +46,7 @@ struct Min {
   }
 };
 
-// An operation is not called where there is one source.
+// Never called: used with a single source.
 struct None {};
 
 // --- the tree ----------------------------------------------------------------------------------------------------------
@@ -83,14 +83,14 @@ void few(typename OutFormat::Stored* const (&outputs)[M], const void* const* sou
   }
 }
 
-// Whether elements are combined as they are loaded, or from scratch after all of a block are. Clang 16 would compare float16
-// that are widened for it without vectors.
+// True if elements are combined as they are loaded; false if a block is first loaded into scratch memory. Clang 16 would not
+// vectorise comparisons of float16 widened on load.
 template <class Format, class Op>
 inline constexpr bool kFused = sizeof(typename Format::Stored) == sizeof(typename Format::Wide) || hwy::IsSame<Op, Sum>();
 
 constexpr int64_t kBlock = 512;  // elements; a block and its partial sums stay in the first-level cache
 
-// Leaves tree(low, high) of one block in scratch[0, kBlock); what follows it is room for the levels below.
+// Leaves tree(low, high) of one block in scratch[0, kBlock); the rest of scratch serves the levels below.
 template <class Format, class Op>
 void tree(typename Format::Wide* scratch, const void* const* sources, int low, int high, int64_t begin, int64_t count) {
   using Wide = Plain<typename Format::Wide>;
@@ -123,7 +123,7 @@ void reduce(void* const* outputs, int num_outputs, const void* const* sources, i
       return few<Format, Op, 2, Format>(out, sources, 0, numel);
     }
   }
-  // As many levels as 2^16 ranks need; only those in use are touched.
+  // Enough levels for 2^16 ranks; only those in use are touched.
   alignas(64) Wide scratch[17 * kBlock];
   const void* const result[] = {scratch};
   for (int64_t begin = 0; begin < numel; begin += kBlock) {

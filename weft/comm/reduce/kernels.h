@@ -1,4 +1,4 @@
-// The kernels behind reduce.h, one for each instruction set that the compiler knows.
+// The kernels behind reduce.h, one per instruction set that the compiler knows.
 #pragma once
 
 #include <cstdint>
@@ -10,11 +10,11 @@ namespace weft {
 
 using TreeKernel = void (*)(void* const* outputs, int num_outputs, const void* const* sources, int num_sources, int64_t numel);
 
-/// The kernel for the best instruction set of this processor, or of those that hwy::SetSupportedTargetsForTest leaves. Null for
-/// a dtype without reduction.
+/// Returns the kernel for the best instruction set of this processor, among those that hwy::SetSupportedTargetsForTest leaves
+/// enabled. Null for a dtype that cannot be reduced.
 TreeKernel tree_kernel(TreeReduction kind);
 
-/// The instruction sets (Highway's HWY_*, best first) with kernels of their own that this processor has.
+/// Returns this processor's instruction sets that have their own kernels (Highway's HWY_*, best first).
 std::vector<int64_t> tree_kernel_targets();
 
 }  // namespace weft

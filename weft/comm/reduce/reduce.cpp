@@ -13,7 +13,7 @@ namespace weft {
 
 namespace {
 
-constexpr int64_t kGrain = 1 << 15;  // elements that are worth a thread
+constexpr int64_t kGrain = 1 << 15;  // minimum elements per thread
 
 }  // namespace
 

@@ -1,4 +1,4 @@
-// TreeReduction: what is reduced, and how (reduce.h).
+// TreeReduction: element type and operation of a reduction (reduce.h).
 #pragma once
 
 #include <c10/core/ScalarType.h>

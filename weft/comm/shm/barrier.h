@@ -1,8 +1,8 @@
-// Barrier: the point that every collective starts at, and passes once a chunk. A rank arrives, and goes on when all have.
+// Barrier: starts every collective, and separates its chunks. A rank arrives, and continues once all ranks have arrived.
 //
-// What a rank wrote before it arrived is seen by all that went on. begin() also compares what the ranks called: after it they
-// know that all are in the same call, and where each one's data lies. A meeting costs one shared counter; the last rank to
-// arrive wakes those that sleep.
+// Writes before arrival are visible to every rank that continues. begin() also compares the ranks' calls: afterwards all ranks
+// know that they are in the same call, and where each rank's data lies. A barrier costs one update of a shared counter; the
+// last rank to arrive wakes the sleepers.
 #pragma once
 
 #include "weft/comm/call/call.h"
@@ -12,18 +12,18 @@
 
 namespace weft::shm {
 
-/// Where the ranks of a group meet.
+/// Barrier of a group's ranks.
 class Barrier {
  public:
   explicit Barrier(Members& members, SpinPolicy spin);
 
-  /// This rank's record of the call it is about to begin, to be filled with where its data lies.
+  /// Returns this rank's record of the next call; the caller adds the location of its data.
   CallRecord& open(const Call& call);
-  /// Meets at the start of a call; throws the group's error, on all ranks, unless all records match.
+  /// Barrier that starts a call; throws the group's error, on all ranks, unless all records match.
   void begin(const Call& call);
   void meet(const Call& call);
 
-  /// A peer's record of the call under way. Valid until this rank's second next meeting.
+  /// A peer's record of the current call. Valid until the barrier after this rank's next one.
   const CallRecord& record(int rank) const { return members_.block(rank).calls[number_ % 2]; }
 
  private:
@@ -32,8 +32,8 @@ class Barrier {
 
   Members& members_;
   SpinPolicy spin_;
-  uint64_t number_ = 0;    ///< of the call under way
-  uint32_t arrivals_ = 0;  ///< of this rank
+  uint64_t number_ = 0;    ///< number of the current call
+  uint32_t arrivals_ = 0;  ///< barriers this rank has arrived at
 };
 
 }  // namespace weft::shm

@@ -20,14 +20,14 @@ at::Tensor Buffers::allocate(const Call& call) {
     FileDescriptor memory = create_memory(members_.group(), bytes);
     own.pid = ::getpid();
     own.fd = memory.get();
-    // A tensor may be released at any moment, so one rank decides for all which number is unused.
+    // A tensor may be released at any moment, so one rank picks the unused number for all.
     if (members_.rank() == 0) own.buffer = unused_number();
     barrier_.begin(call);
     sweep();
     const int32_t number = barrier_.record(0).buffer;
     map_parts(number, std::move(memory), bytes);
     members_.control().buffer_users[number].fetch_add(1);
-    barrier_.meet(call);  // every part is mapped everywhere and every user counted
+    barrier_.meet(call);  // every rank has mapped every part and is counted as a user
     return make_tensor(number, call);
   } catch (const CommError& error) {
     members_.throw_if_failed();
@@ -55,7 +55,7 @@ void Buffers::map_parts(int32_t number, FileDescriptor own, size_t bytes) {
     }
   }
   if (static_cast<size_t>(number) >= buffers_.size()) buffers_.resize(number + 1);
-  // A peer that was quicker has counted itself a user of this number already, so sweep() may have passed its old views by.
+  // A faster peer has already counted itself as a user of this number, so sweep() may have skipped its old views.
   unmap(number);
   by_address_[views[members_.rank()]->data()] = number;
   buffers_[number].views = std::move(views);
@@ -66,7 +66,7 @@ void Buffers::map_parts(int32_t number, FileDescriptor own, size_t bytes) {
 at::Tensor Buffers::make_tensor(int32_t number, const Call& call) {
   closing_.clear();
   std::shared_ptr<Mapping> view = buffers_[number].views[members_.rank()];
-  // May run after the group is gone, on any thread: it owns what it touches.
+  // May run after the group is gone, on any thread, so it owns everything it touches.
   const auto release = [view, control = control_, users = &members_.control().buffer_users[number]](void*) {
     view->discard();
     users->fetch_sub(1);
@@ -74,7 +74,7 @@ at::Tensor Buffers::make_tensor(int32_t number, const Call& call) {
   return at::from_blob(view->data(), {call.numel}, release, at::TensorOptions().dtype(call.dtype));
 }
 
-// Unmaps the buffers that no rank has a tensor of any more.
+// Unmaps buffers without a live tensor on any rank.
 void Buffers::sweep() {
   for (size_t number = 0; number < buffers_.size(); ++number) {
     if (members_.control().buffer_users[number].load() == 0) unmap(number);

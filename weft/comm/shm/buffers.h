@@ -1,8 +1,8 @@
-// Registered buffers: tensors in memory that every rank of the group has mapped, so that a collective on them, or on any part
-// of them, stages nothing.
+// Registered buffers: tensors in memory that every rank of the group has mapped, so collectives on them, or on any part, need
+// no staging.
 //
-// Each rank's part is memory of its own. It goes back to the system with the rank's last tensor of it; the views that peers
-// keep of it go once all ranks' tensors are gone, at the next allocate() (nothing communicates in a destructor).
+// Each rank's part is separate memory. A rank frees its part with its last tensor on it. The peers' views are unmapped at the
+// first allocate() after all ranks' tensors are gone, because a destructor must not communicate.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -22,20 +22,20 @@ class Buffers {
   /// `control` keeps the group's memory mapped for as long as tensors may live.
   Buffers(Members& members, Barrier& barrier, std::shared_ptr<Mapping> control);
 
-  /// Makes a buffer and returns this rank's part of it. Collective.
+  /// Creates a buffer and returns this rank's part. Collective.
   at::Tensor allocate(const Call& call);
 
   struct Location {
     int32_t buffer = -1;
     int64_t offset = 0;  ///< bytes
   };
-  /// Where `bytes` at `data` lie in this rank's part of a buffer; buffer -1 if they do not.
+  /// Returns the location of `bytes` at `data` in this rank's part of a buffer; buffer -1 if they are outside.
   Location find(const void* data, size_t bytes) const;
   std::byte* at(int32_t buffer, int rank, int64_t offset) const { return buffers_[buffer].views[rank]->data() + offset; }
 
  private:
   struct Buffer {
-    std::vector<std::shared_ptr<Mapping>> views;  ///< of every rank's part; empty: not mapped
+    std::vector<std::shared_ptr<Mapping>> views;  ///< one per rank; empty: not mapped
   };
 
   void sweep();
@@ -48,7 +48,7 @@ class Buffers {
   Barrier& barrier_;
   std::shared_ptr<Mapping> control_;
   std::vector<Buffer> buffers_;
-  std::map<const std::byte*, int32_t> by_address_;  ///< of this rank's parts
+  std::map<const std::byte*, int32_t> by_address_;  ///< addresses of this rank's parts
   std::vector<FileDescriptor> closing_;
 };
 

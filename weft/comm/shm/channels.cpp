@@ -16,7 +16,7 @@ std::pair<std::byte*, size_t> Channels::Message::rest() {
   return {static_cast<std::byte*>(tensor.data_ptr()) + done, tensor.nbytes() - done};
 }
 
-/// A message that was not done at once.
+/// A message that did not finish immediately.
 class Channels::Moving : public Work::State {
  public:
   Moving(Channels& channels, Blocked kind, std::shared_ptr<Message> message)
@@ -41,7 +41,7 @@ Channels::Channels(Members& members, RingMemory memory, SpinPolicy spin)
     move_all();
     return pending();
   };
-  members_.nothing_on_its_way = [this](int peer) {
+  members_.nothing_in_flight = [this](int peer) {
     const Ring& to_peer = ring(members_.rank(), peer);
     return outgoing_[peer].empty() && to_peer.written.load() == to_peer.read.load();
   };
@@ -77,7 +77,7 @@ size_t Channels::read(int peer, std::byte* data, size_t bytes) {
   const std::byte* memory = ring_data(peer, members_.rank());
   const uint64_t done = from.read.load(std::memory_order_relaxed);
   const size_t there = from.written.load(std::memory_order_acquire) - done;
-  // In parts, so that the sender refills the ring while the rest is copied.
+  // Copies in parts, so that the sender can refill the ring meanwhile.
   const size_t count = std::min({bytes, there, std::max<size_t>(memory_.ring_bytes / 4, 1)});
   const size_t begin = done % memory_.ring_bytes;
   const size_t first = std::min(count, memory_.ring_bytes - begin);
@@ -177,7 +177,7 @@ Work Channels::receive(const Call& call, const at::Tensor& tensor) {
   return Work(std::make_shared<Moving>(*this, Blocked::receiving, std::move(message)));
 }
 
-// Until advance() says that all is done. It is called again whenever the doorbell rang.
+// Waits until advance() returns true, calling it after each ring of the doorbell.
 void Channels::wait(Blocked kind, const Call& call, const std::function<bool()>& advance) {
   RankBlock& own = members_.block(members_.rank());
   if (look_for(spin_, advance)) return;
@@ -190,7 +190,7 @@ void Channels::wait(Blocked kind, const Call& call, const std::function<bool()>&
     if (!done) sleep_on(own.doorbell, seen, kCheckEvery);
     own.asleep.store(0);
     if (done) return;
-    // A wait that moves on is a new wait: neither its deadline nor its peers' suspicion runs on.
+    // Progress starts a new wait, with a new deadline and no sightings of contradicting waits.
     if (own.doorbell.load() != seen) stalled.reset();
     if (!stalled) stalled.emplace(members_, kind, call.root, call);
     stalled->check();

@@ -1,8 +1,8 @@
-// Channels: messages between two ranks of a shm group, a ring of bytes for each ordered pair.
+// Channels: messages between two ranks of a shm group, through a ring buffer per ordered pair of ranks.
 //
-// send() and receive() return at once: what does not fit the ring, or is not there yet, is moved on whenever this rank sends,
-// receives or waits for anything on the group, and at the latest in the wait() on its Work. Messages between two ranks keep
-// their order. A message carries its call, which the receiver compares with its own.
+// send() and receive() return immediately: data that does not fit the ring, or has not arrived, moves whenever this rank sends,
+// receives or waits on the group, and at the latest in wait() on the Work. Messages between two ranks keep their order. A
+// message carries its call, which the receiver compares with its own.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -22,13 +22,13 @@
 namespace weft::shm {
 
 struct Ring {
-  alignas(64) std::atomic<uint64_t> written{0};  ///< bytes so far
+  alignas(64) std::atomic<uint64_t> written{0};  ///< total bytes
   alignas(64) std::atomic<uint64_t> read{0};
 };
 
 struct RingMemory {
   std::byte* base = nullptr;
-  size_t ring_bytes = 0;  ///< of data, behind each Ring
+  size_t ring_bytes = 0;  ///< bytes of data after each Ring
   static size_t total_bytes(int ranks, size_t ring_bytes) {
     return static_cast<size_t>(ranks) * ranks * (sizeof(Ring) + ring_bytes);
   }
@@ -40,15 +40,15 @@ class Channels {
   Channels(const Channels&) = delete;
   Channels& operator=(const Channels&) = delete;
 
-  /// Begins to send `tensor`. The channels must outlive the Work.
+  /// Starts to send `tensor`. The channels must outlive the Work.
   Work send(const Call& call, const at::Tensor& tensor);
   Work receive(const Call& call, const at::Tensor& tensor);
 
  private:
-  /// One side of a message: its own call's record in a sender, the sender's in a receiver.
+  /// One side of a message. `record` is always the sender's.
   struct Message {
     CallRecord record;
-    Call call;  ///< whose `what` views the string
+    Call call;  ///< its `what` points to the string below
     std::string what;
     at::Tensor tensor;
     int peer = 0;
@@ -56,7 +56,7 @@ class Channels {
     size_t total() const { return sizeof(CallRecord) + tensor.nbytes(); }
     bool done() const { return moved == total(); }
     bool in_record() const { return moved < sizeof(CallRecord); }
-    /// The bytes that are to be moved next.
+    /// Bytes to move next.
     std::pair<std::byte*, size_t> rest();
   };
   using Queue = std::deque<std::shared_ptr<Message>>;
@@ -66,7 +66,7 @@ class Channels {
 
   Ring& ring(int from, int to) const;
   std::byte* ring_data(int from, int to) const;
-  /// Moves what fits towards `peer`; true if anything moved.
+  /// Moves what fits to `peer`; returns whether anything moved.
   bool push(int peer);
   bool pull(int peer);
   bool move_all();

@@ -11,7 +11,7 @@
 namespace weft::shm {
 namespace {
 
-// Up to here every rank reduces everything for itself, which saves a meeting.
+// Up to this size every rank reduces everything itself, which saves a barrier.
 constexpr int64_t kSmallBytes = 4096;
 
 }  // namespace
@@ -68,7 +68,7 @@ void Collectives::all_reduce_small(const Call& call, std::byte* data) {
   ++chunks_;
 }
 
-// Every rank reduces its slice from all ranks' buffers and writes the result to all of them; nobody else touches that slice.
+// Every rank reduces its slice from all ranks' buffers and writes the result to all of them; no other rank touches that slice.
 void Collectives::all_reduce_registered(const Call& call) {
   const Range own = slice({0, call.numel}, members_.rank());
   std::array<void*, kMaxRanks> buffers;
@@ -82,7 +82,7 @@ void Collectives::all_reduce_staged(const Call& call, std::byte* data, bool regi
   const int64_t step = chunk_numel(call);
   const int64_t chunks = ceil_divide(call.numel, step);
   const auto range = [&](int64_t index) { return Range{index * step, std::min(call.numel, (index + 1) * step)}; };
-  // Chunk 0 was copied in before the ranks met.
+  // Chunk 0 was copied in before the barrier.
   for (int64_t turn = 1; turn <= chunks + 1; ++turn) {
     if (turn < chunks && !registered) {
       copy_bytes(area(turn, members_.rank()), data + range(turn).begin * item, range(turn).count() * item);
@@ -94,7 +94,7 @@ void Collectives::all_reduce_staged(const Call& call, std::byte* data, bool regi
   chunks_ += chunks;
 }
 
-// The result goes to this rank's tensor and to its own slice of its staging area, where the peers fetch it.
+// The result goes to this rank's tensor and to its slice of its staging area, where peers fetch it.
 void Collectives::reduce_slice(const Call& call, std::byte* data, Range chunk, int64_t index) {
   const int64_t item = item_bytes(call);
   const Range own = slice(chunk, members_.rank());
@@ -118,7 +118,7 @@ void Collectives::copy_result(const Call& call, std::byte* data, Range chunk, in
   }
 }
 
-// Slices begin at multiples of kAlignElements, so that ranks share no cache line and kernels no vector.
+// Slices begin at multiples of kAlignElements, so no cache line or vector spans two ranks' slices.
 Collectives::Range Collectives::slice(Range chunk, int rank) const {
   const int64_t step = round_up(ceil_divide(chunk.count(), members_.size()), kAlignElements);
   return {std::min(chunk.end, chunk.begin + step * rank), std::min(chunk.end, chunk.begin + step * (rank + 1))};

@@ -1,9 +1,9 @@
-// The collectives of a shm group. Each rank works straight on its peers' memory: on their registered buffers, or on the staging
-// areas that they copied a chunk of their tensors to.
+// The collectives of a shm group. Each rank works directly on its peers' memory: on their registered buffers, or on staging
+// areas into which they copied a chunk of their tensors.
 //
-// Data in registered buffers takes one pass and two meetings. Staged data takes a copy in and, for all_reduce, a copy out, in
-// chunks small enough to stay in cache; while one chunk is copied in, the one before is reduced and the one before that copied
-// out.
+// Data in registered buffers takes one pass and two barriers. Staged data takes a copy in and, for all_reduce, a copy out, in
+// chunks small enough to stay in cache. It is pipelined: one chunk is copied in while the previous one is reduced and the one
+// before that is copied out.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -18,7 +18,7 @@
 
 namespace weft::shm {
 
-/// Where staged data lies: kStages areas for each rank.
+/// Staged data: kStages areas per rank.
 struct Staging {
   std::byte* base = nullptr;
   size_t area_bytes = 0;
@@ -40,7 +40,6 @@ class Collectives {
   void gather_ranges(const Call& call, const at::Tensor& tensor, const std::vector<Ranges>& held);
 
  private:
-  // A range of elements.
   struct Range {
     int64_t begin = 0;
     int64_t end = 0;
@@ -54,12 +53,12 @@ class Collectives {
   void copy_result(const Call& call, std::byte* data, Range chunk, int64_t index) const;
   Range slice(Range chunk, int rank) const;
 
-  /// Each rank's ranges one after another, cut into rounds of at most `room` elements.
+  /// Each rank's ranges in sequence, cut into rounds of at most `room` elements.
   class Rounds {
    public:
     Rounds(const std::vector<Ranges>& ranges, int64_t room);
-    int64_t count() const { return count_; }  ///< of the rank that has most
-    /// The pieces of a rank's round; none past its last.
+    int64_t count() const { return count_; }  ///< rounds of the rank with the most
+    /// Pieces of a rank's round; empty after its last.
     const std::vector<Range>& of(int rank, int64_t index) const;
 
    private:
@@ -72,14 +71,14 @@ class Collectives {
   void stage_for_peers(const Call& call, const std::byte* data, const Rounds& rounds, int64_t index, int64_t room);
   void read_range(const Call& call, const std::byte* data, Range piece, int64_t index, int64_t staged,
                   const Consume& consume) const;
-  /// gather_ranges(). `copy`: where else this rank's ranges lie, from the first one's begin on; null for nowhere.
+  /// Implements gather_ranges(). `copy`: other memory with this rank's ranges, starting with the first range, or null.
   void share(const Call& call, std::byte* out, const std::vector<Ranges>& held, const std::byte* copy);
   void stage_own(const Call& call, const std::byte* data, const Rounds& rounds, int64_t index);
 
   std::byte* area(int64_t index, int rank) const;
   bool registered(int rank) const { return barrier_.record(rank).buffer >= 0; }
   int count_registered() const;
-  /// Where a registered rank's data of the call begins.
+  /// Start of a registered rank's data of the call.
   std::byte* registered_data(int rank) const;
   int64_t chunk_numel(const Call& call) const;
 
@@ -87,7 +86,7 @@ class Collectives {
   Barrier& barrier_;
   Buffers& buffers_;
   Staging staging_;
-  int64_t chunks_ = 0;  ///< staged so far, over all calls: which area is next
+  int64_t chunks_ = 0;  ///< chunks staged over all calls; selects the next area
 };
 
 }  // namespace weft::shm

@@ -13,8 +13,8 @@
 namespace weft::shm {
 namespace {
 
-// A contradiction between two waits must be seen this often in a row, unchanged, before it counts: what is read of a peer
-// is never of one instant.
+// A contradiction between two waits counts only after this many unchanged sightings in a row, because a peer's fields are not
+// read atomically together.
 constexpr int kSightings = 4;
 
 }  // namespace
@@ -34,14 +34,14 @@ void Members::watch_peers() {
 void Members::throw_if_failed() const {
   uint32_t state = control_.failed.load(std::memory_order_acquire);
   if (state == 0) return;
-  // The text is being written at this moment, or its writer was killed at it.
+  // The text is being written right now, or its writer was killed.
   for (int tries = 0; state == 1 && tries < 100; ++tries) {
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
     state = control_.failed.load(std::memory_order_acquire);
   }
   if (state == 1) throw CommError(fmt::format("group \"{}\" has failed", group()));
   const std::string text(control_.failure, ::strnlen(control_.failure, kFailureBytes));
-  // Before this rank leaves, so that ranks of its other groups learn why.
+  // Recorded before this rank leaves, so that ranks of its other groups learn the cause.
   table_->fail(control_.culprit.load(), text);
   throw_failure(control_.culprit.load(), text);
 }
@@ -101,7 +101,7 @@ std::vector<int> Members::Wait::awaited() const {
   const uint32_t mine = members_.block(members_.rank()).arrivals.load();
   std::vector<int> ranks;
   for (int peer = 0; peer < members_.size(); ++peer) {
-    // Modulo 2^32: a group may live for more meetings than a word counts.
+    // Compares modulo 2^32: a group may outlive a counter's range.
     if (static_cast<int32_t>(members_.block(peer).arrivals.load() - mine) < 0) ranks.push_back(peer);
   }
   return ranks;
@@ -122,10 +122,10 @@ void Members::Wait::check_peer(int peer) {
   const RankBlock& block = members_.block(peer);
   const bool left = block.presence.load() == Presence::left, ended = has_ended(members_.watched_[peer]);
   if (left || ended) {
-    // It may have finished its part before it went.
+    // The peer may have finished its part before it went.
     const std::vector<int> still = awaited();
     if (kind_ == Blocked::meeting && std::find(still.begin(), still.end(), peer) == still.end()) return;
-    lose(peer, left ? "has left the group" : fmt::format("its process {} died", block.pid.load()));
+    report_lost(peer, left ? "has left the group" : fmt::format("its process {} died", block.pid.load()));
   }
 
   const uint32_t serial = block.blocked_serial.load();
@@ -139,8 +139,8 @@ void Members::Wait::check_peer(int peer) {
   }
 }
 
-// A rank that has gone because of an error has left that error in the table: it counts, not that it went.
-void Members::Wait::lose(int peer, const std::string& how) const {
+// A rank that ended with an error has recorded it in the table; that error takes precedence over its departure.
+void Members::Wait::report_lost(int peer, const std::string& how) const {
   const Axis& axis = members_.axis_;
   const RankRow row = members_.table_->read(axis.ranks[peer]);
   if (row.state == RankState::failed) members_.fail(row.culprit, row.failure);
@@ -158,7 +158,7 @@ void Members::Wait::show(const std::vector<int>& peers) {
   }
 }
 
-// Whether the peer, blocked itself, cannot go on before this rank does something else than what it waits in.
+// Returns whether the peer is blocked until this rank does something other than its current wait.
 bool Members::Wait::waits_for_me(int peer) const {
   const RankBlock& block = members_.block(peer);
   switch (block.blocked.load()) {
@@ -169,10 +169,10 @@ bool Members::Wait::waits_for_me(int peer) const {
       return kind_ != Blocked::meeting && static_cast<int32_t>(block.arrivals.load() - mine) > 0;
     }
     case Blocked::sending:
-      // Receiving would be what it needs.
+      // It continues if this rank receives.
       return block.blocked_on.load() == members_.rank() && kind_ != Blocked::receiving;
     case Blocked::receiving:
-      return block.blocked_on.load() == members_.rank() && kind_ != Blocked::sending && members_.nothing_on_its_way(peer);
+      return block.blocked_on.load() == members_.rank() && kind_ != Blocked::sending && members_.nothing_in_flight(peer);
   }
   return false;
 }

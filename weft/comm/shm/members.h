@@ -1,5 +1,5 @@
-// Members: the ranks of a shm group as seen from one of them. Finds out why a wait does not end: a peer that died or left, a
-// peer that waits for something else, an error elsewhere, the deadline. Costs nothing while waits are short.
+// Members: the ranks of a shm group as seen by one of them. Finds out why a wait does not end: a peer died, left or waits in a
+// different call, a rank failed elsewhere, or the deadline passed. Costs nothing while waits are short.
 #pragma once
 
 #include <chrono>
@@ -29,21 +29,20 @@ class Members {
   const Axis& axis() const { return axis_; }
   const std::string& group() const { return axis_.name; }
 
-  /// Opens a watch on every peer's process; all have joined.
+  /// Opens a watch on every peer's process, once all have joined.
   void watch_peers();
-  /// Throws the group's error, if it has one.
+  /// Throws the group's error, if any.
   void throw_if_failed() const;
-  /// Ends the group on all its ranks with this error, about a rank of the world or -1, and throws it; the first of several
-  /// wins.
+  /// Ends the group on all its ranks with this error and throws it; the first error wins. `culprit`: world rank, or -1.
   [[noreturn]] void fail(int culprit, const std::string& text) const;
   void leave();
 
-  /// Moves what waits to be sent and says whether anything still does. Set by the channels.
+  /// Moves pending sends; returns whether any remain. Set by the channels.
   std::function<bool()> push_pending = [] { return false; };
-  /// Whether nothing is on its way to a peer. Set by the channels.
-  std::function<bool(int)> nothing_on_its_way = [](int) { return true; };
+  /// Returns whether nothing is in flight to a peer. Set by the channels.
+  std::function<bool(int)> nothing_in_flight = [](int) { return true; };
 
-  /// One blocked wait, from when it goes to sleep. check() is called about every kCheckEvery and throws as said above.
+  /// One blocked wait, from its first sleep on. check() is called about every kCheckEvery and throws as described above.
   class Wait {
    public:
     Wait(Members& members, Blocked kind, int peer, const Call& call);
@@ -55,7 +54,7 @@ class Members {
    private:
     void show(const std::vector<int>& peers);
     void check_peer(int peer);
-    [[noreturn]] void lose(int peer, const std::string& how) const;
+    [[noreturn]] void report_lost(int peer, const std::string& how) const;
     bool waits_for_me(int peer) const;
     [[noreturn]] void miss_deadline() const;
     std::vector<int> awaited() const;
@@ -66,8 +65,8 @@ class Members {
     const Call& call_;
     Clock::time_point start_ = Clock::now();
     Clock::time_point last_check_ = start_;
-    std::vector<uint32_t> suspects_;  ///< serial of a peer's wait that this one contradicts, and
-    std::vector<int> sightings_;      ///< how often in a row it was seen
+    std::vector<uint32_t> suspects_;  ///< serial of a peer's contradicting wait
+    std::vector<int> sightings_;      ///< consecutive sightings of that serial
     std::optional<RankTable::Waiting> shown_;
   };
 

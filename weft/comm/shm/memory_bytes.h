@@ -1,4 +1,4 @@
-// shm_memory_bytes: what a group over shared memory takes.
+// shm_memory_bytes: memory of a shared-memory group.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// The calls of Collectives in which each rank has ranges of its own to read, or to give.
+// The calls of Collectives in which each rank reads or provides its own ranges.
 #include <algorithm>
 #include <array>
 
@@ -65,10 +65,10 @@ void Collectives::reduce_ranges(const Call& call, const at::Tensor& input, const
     }
   }
   chunks_ += rounds.count();
-  if (num_registered > 0) barrier_.meet(call);  // before that, a peer may still read this rank's tensor
+  if (num_registered > 0) barrier_.meet(call);  // until then a peer may still read this rank's tensor
 }
 
-// In a round every rank has room in each peer's area for so many of the elements that it wants.
+// In each round, each rank's staging area has space for `room` elements per peer: those that the peer wants.
 void Collectives::stage_for_peers(const Call& call, const std::byte* data, const Rounds& rounds, int64_t index, int64_t room) {
   const int64_t item = item_bytes(call);
   for (int rank = 0; rank < members_.size(); ++rank) {
@@ -81,7 +81,7 @@ void Collectives::stage_for_peers(const Call& call, const std::byte* data, const
   }
 }
 
-/// `staged`: how many elements lie before the piece in the areas of ranks whose data is not registered.
+/// `staged`: elements before the piece in the areas of ranks with unregistered data.
 void Collectives::read_range(const Call& call, const std::byte* data, Range piece, int64_t index, int64_t staged,
                              const Consume& consume) const {
   if (piece.count() == 0) return;

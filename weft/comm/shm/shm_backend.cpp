@@ -1,5 +1,5 @@
-// The shm backend: joins the ranks of one host in one piece of shared memory and hands calls to its parts. Every call is done
-// when it returns, but for a send whose data did not fit its ring and a receive whose data has not come.
+// The shm back end: joins the ranks of one host in one block of shared memory and passes calls to its components. Every call
+// completes before it returns, except a send whose data did not fit its ring and a receive whose data has not arrived.
 #include "weft/comm/shm/shm_backend.h"
 
 #include <fmt/format.h>
@@ -25,12 +25,12 @@ namespace shm {
 namespace {
 
 constexpr size_t kPage = 4096;
-/// A rank that ends gives up its memory first.
+/// A dying rank releases its memory before its process ends.
 constexpr std::chrono::milliseconds kEvidence{500};
 
 size_t whole_pages(size_t bytes) { return round_up(bytes, kPage); }
 
-// What lies where in the group's memory. Untouched parts cost nothing.
+// Layout of the group's memory. Untouched parts cost nothing.
 struct Plan {
   Plan(int ranks, int64_t message_bytes)
       : area_bytes(ranks <= 4 ? 256 << 10 : 128 << 10),
@@ -47,7 +47,7 @@ struct Plan {
 
 struct Joined {
   std::shared_ptr<Mapping> memory;
-  FileDescriptor file;  ///< of the first rank, until all have opened it
+  FileDescriptor file;  ///< the first rank's, until all have opened it
 };
 
 Joined open_memory(const GroupPlan& group, const Plan& plan) {
@@ -65,7 +65,7 @@ Joined open_memory(const GroupPlan& group, const Plan& plan) {
     const FileDescriptor file = open_peer_memory(address);
     return {std::make_shared<Mapping>(file, plan.total), FileDescriptor()};
   } catch (const CommError& error) {
-    store.throw_if_failed();  // why rank 0 has left again
+    store.throw_if_failed();  // why rank 0 has left
     const RankTable::Report report = store.table()->report(wait_in(kJoin, group.axis, {0}), 0.0, kEvidence);
     if (report.evident()) throw_failure(report.culprit, report.text);
     throw CommError(
@@ -139,7 +139,7 @@ class ShmBackend : public Backend, public HostGroup {
   Call call(Operation operation, const at::Tensor& tensor, std::string_view what, ReduceOp op = ReduceOp::sum,
             int root = -1) const {
     if (!tensor.is_cpu()) {
-      throw InputError(fmt::format("{} \"{}\" on group \"{}\": shm moves CPU tensors, this one is on {}",
+      throw InputError(fmt::format("{} \"{}\" on group \"{}\": shm needs a CPU tensor, but this one is on {}",
                                    operation_name(operation), what, name(), tensor.device().str()));
     }
     return call_on(operation, tensor, what, op, root);

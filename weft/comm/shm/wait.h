@@ -7,17 +7,17 @@
 
 namespace weft::shm {
 
-/// Sleeps until the word is no longer `seen`, is woken, or `longest` has passed; may wake early.
+/// Sleeps until the word differs from `seen`, wake_all() is called, or `longest` has passed; may wake early.
 void sleep_on(std::atomic<uint32_t>& word, uint32_t seen, std::chrono::milliseconds longest);
 void wake_all(std::atomic<uint32_t>& word);
 
-/// How long to look before sleeping.
+/// How long to spin before sleeping.
 struct SpinPolicy {
-  int looks = 0;   ///< with a pause of the processor after each
-  int yields = 0;  ///< then so often with the core offered to others, a peer among them perhaps
+  int looks = 0;   ///< checks with a CPU pause after each
+  int yields = 0;  ///< further checks, with the core yielded after each, perhaps to a peer
 };
 
-/// The spin for so many ranks on a host: more where every rank has a core of its own, less where they share.
+/// Returns the policy for `ranks_on_host` ranks: longer spinning if every rank has its own core, shorter if they share.
 SpinPolicy spin_policy(int ranks_on_host);
 
 inline void pause_cpu() {
@@ -30,7 +30,7 @@ inline void pause_cpu() {
 
 void yield_core();
 
-/// Whether `ready()` held before the looks ran out.
+/// Returns whether `ready()` became true before the checks ran out.
 template <class Ready>
 bool look_for(SpinPolicy spin, const Ready& ready) {
   for (int look = 0; look < spin.looks; ++look) {

@@ -15,8 +15,8 @@ namespace {
 
 constexpr auto kAskAgain = std::chrono::milliseconds(5);
 
-/// Answers what that rank asks, until it has heard the answer.
-void tell_round(Store& store, int64_t round, int rank, int size, const Deadline& deadline) {
+/// Answers that rank's requests until it has acknowledged the answer.
+void announce_round(Store& store, int64_t round, int rank, int size, const Deadline& deadline) {
   const std::string heard = fmt::format("round/{}/heard/{}", round, rank), asks = fmt::format("round/asks/{}", rank);
   std::string last;
   while (!store.has(heard)) {
@@ -39,7 +39,7 @@ int64_t agent_round(const Store& all, int rank, int size, const Deadline& deadli
   Store store = all.within(deadline);
   if (rank == 0) {
     const int64_t round = store.add("round/last", 1);
-    for (int other = 1; other < size; ++other) tell_round(store, round, other, size, deadline);
+    for (int other = 1; other < size; ++other) announce_round(store, round, other, size, deadline);
     return round;
   }
   const std::string word = make_nonce();

@@ -1,9 +1,9 @@
-// agent_round: which start of its ranks this is, agreed through a store that outlives them all: torchrun's.
+// agent_round: numbers the starts of the ranks, through a store that outlives all of them: torchrun's.
 //
-// torchrun's agents count restarts each for itself: one whose ranks failed counts, one that only starts its ranks again with
-// the others does not, so TORCHELASTIC_RESTART_COUNT differs between hosts, and keys of ranks before would be taken for those
-// of now. Rank 0 takes the next number and tells it whoever asks with a word that was never used; old askers get an answer that
-// nobody reads. A few keys a rank, each time.
+// Each of torchrun's agents counts restarts separately: it counts a restart if its own ranks failed, but not if it only follows
+// other agents. So TORCHELASTIC_RESTART_COUNT differs between hosts, and old keys could be mistaken for current ones. Rank 0
+// takes the next number and sends it to every rank that asks with a fresh nonce; answers to old requests are never read. This
+// takes a few keys per rank and start.
 #pragma once
 
 #include <cstdint>
@@ -13,8 +13,8 @@
 
 namespace weft {
 
-/// The number of this start, the same on all ranks of it and on none before. All ranks call it. Throws CommError that names a
-/// rank which does not come by the deadline.
+/// Returns the number of this start: the same on all its ranks, and new. Collective. Throws CommError that names a rank that
+/// does not arrive by the deadline.
 int64_t agent_round(const Store& store, int rank, int size, const Deadline& deadline);
 
 }  // namespace weft

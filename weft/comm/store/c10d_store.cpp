@@ -31,19 +31,19 @@ struct Look {
   std::vector<std::string> values = {};
 };
 
-// One call for all, so that one wait for the store does.
+// One call for all keys, so that they take one wait for the store.
 Look look(c10d::Store& store, const std::vector<std::string>& keys, const std::string& unless) {
   if (keys.empty() || store.check(keys)) return {.there = true, .values = values_of(store, keys)};
   if (unless.empty() || !store.check({unless})) return {};
   return {.failed = true, .values = {store.get_to_str(unless)}};
 }
 
-// Keys of a gathering. Who comes first says of what size it is, who comes last that all have come.
+// Keys of a gathering. The first rank sets its size; the last sets that all have arrived.
 constexpr const char* kAllCame = "yes";
-constexpr const char* kOtherSize = "no";  // one of them is of another size
+constexpr const char* kOtherSize = "no";  // a rank has another size
 std::string size_key(const Contribution& own) { return own.name + "/size"; }
 std::string other_key(const Contribution& own) { return own.name + "/other size"; }
-std::string come_key(const Contribution& own) { return own.name + "/come"; }
+std::string arrived_key(const Contribution& own) { return own.name + "/come"; }
 std::string all_key(const Contribution& own) { return own.name + "/all"; }
 std::string value_key(const Contribution& own, int rank) { return fmt::format("{}/{}", own.name, rank); }
 
@@ -53,8 +53,8 @@ Gathered other_size(const std::string& rank_and_size) {
   return result;
 }
 
-// Brings the value; the first rank and its size where that is another one.
-std::string come(c10d::Store& store, const Contribution& own) {
+// Contributes the value. Returns the first rank and its size if that size differs, else an empty text.
+std::string join(c10d::Store& store, const Contribution& own) {
   const std::string mine = fmt::format("{} {}", own.rank, own.size);
   const std::string first = store.compareSet(size_key(own), std::string(), mine);
   if (first.substr(first.find(' ') + 1) != std::to_string(own.size)) {
@@ -63,7 +63,7 @@ std::string come(c10d::Store& store, const Contribution& own) {
     return first;
   }
   store.set(value_key(own, own.rank), as_bytes(own.value));
-  if (store.add(come_key(own), 1) == own.size) store.compareSet(all_key(own), std::string(), std::string(kAllCame));
+  if (store.add(arrived_key(own), 1) == own.size) store.compareSet(all_key(own), std::string(), std::string(kAllCame));
   return {};
 }
 
@@ -81,8 +81,8 @@ Waited PollingConnection::await(const std::vector<std::string>& keys, const std:
     if (found->there) return {.end = WaitEnd::came, .values = std::move(found->values)};
     if (found->failed) return {.end = WaitEnd::failed, .values = std::move(found->values)};
     if (deadline.passed()) return {.end = WaitEnd::passed};
-    if (watch.go_on && Clock::now() >= next_look) {
-      if (!watch.go_on()) return {.end = WaitEnd::called_off};
+    if (watch.keep_waiting && Clock::now() >= next_look) {
+      if (!watch.keep_waiting()) return {.end = WaitEnd::called_off};
       next_look = Clock::now() + watch.every;
     }
     std::this_thread::sleep_for(pause);
@@ -92,7 +92,7 @@ Waited PollingConnection::await(const std::vector<std::string>& keys, const std:
 
 Gathered PollingConnection::gather(const Contribution& own, const std::string& unless, const Deadline& deadline,
                                    const Watch& watch) {
-  const auto first = ask(own.name, deadline.with_at_least(kToAnswer), [own](c10d::Store& store) { return come(store, own); });
+  const auto first = ask(own.name, deadline.with_at_least(kToAnswer), [own](c10d::Store& store) { return join(store, own); });
   if (!first) return {.end = WaitEnd::silent};
   if (!first->empty()) return other_size(*first);
   Waited waited = await({all_key(own)}, unless, deadline, watch);
@@ -110,7 +110,7 @@ Gathered PollingConnection::gather(const Contribution& own, const std::string& u
 Gathered PollingConnection::missing(const Contribution& own, const Deadline& deadline) {
   auto result = ask(own.name, deadline.with_at_least(kToAnswer), [own](c10d::Store& store) {
     Gathered found{.end = WaitEnd::passed};
-    found.missing = own.size - static_cast<int>(store.add(come_key(own), 0));
+    found.missing = own.size - static_cast<int>(store.add(arrived_key(own), 0));
     const size_t named = std::min<size_t>(message::kMostMissing, static_cast<size_t>(std::max(0, found.missing)));
     for (int rank = 0; rank < own.size && found.missing_ranks.size() < named; ++rank) {
       if (!store.check({value_key(own, rank)})) found.missing_ranks.push_back(rank);

@@ -1,6 +1,6 @@
-// PollingConnection: waits and gatherings made of the calls that any c10d store has, where no server keeps the waits:
-// torchrun's store, and one inside this process. It polls, with growing pauses, so that a rank that waits never keeps another
-// thread of its process from the store.
+// PollingConnection: waits and gatherings built from the calls of any c10d store, for stores without server-side waits:
+// torchrun's, and one inside this process. It polls, with growing pauses, so a waiting rank never blocks another thread of its
+// process from the store.
 #pragma once
 
 #include <string>
@@ -15,9 +15,9 @@ class PollingConnection : public StoreConnection {
   using StoreConnection::StoreConnection;
   Waited await(const std::vector<std::string>& keys, const std::string& unless, const Deadline& deadline,
                const Watch& watch) override;
-  /// Some five trips a rank and the polls; the last to come tells the others, and each asks for all values at once.
+  /// About five trips per rank, plus polling; the last arrival releases the others, and each reads all values at once.
   Gathered gather(const Contribution& own, const std::string& unless, const Deadline& deadline, const Watch& watch) override;
-  /// As many trips as it looks at ranks.
+  /// One trip per rank examined.
   Gathered missing(const Contribution& own, const Deadline& deadline) override;
 };
 

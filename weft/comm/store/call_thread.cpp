@@ -12,7 +12,7 @@
 namespace weft {
 namespace {
 
-// What a thread that has nothing to do needs to end.
+// Time for an idle thread to end.
 constexpr std::chrono::milliseconds kToEnd{200};
 
 }  // namespace
@@ -54,7 +54,7 @@ bool CallThread::run(std::function<void()> call, const Deadline& deadline) {
     if (place != shared_->waiting.end()) shared_->waiting.erase(place);
     return false;
   }
-  // Taken over: the last to let an exception go is the thread that reads it.
+  // Moved here, so that this thread, which reads the exception, also releases it last.
   if (const std::exception_ptr error = std::exchange(job->error, nullptr)) std::rethrow_exception(error);
   return true;
 }
@@ -73,7 +73,7 @@ void CallThread::work(const std::shared_ptr<Shared>& shared) {
     } catch (...) {
       error = std::current_exception();
     }
-    job->call = nullptr;  // what it holds goes here, not under the lock
+    job->call = nullptr;  // releases its state outside the lock
     lock.lock();
     job->error = std::move(error);
     job->done = true;

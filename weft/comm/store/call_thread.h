@@ -1,8 +1,7 @@
-// CallThread: runs calls that may never end, one after another on a thread of its own, so that nobody waits for them longer
-// than told.
+// CallThread: runs calls that may never end, one after another on its own thread, so callers can wait with a deadline.
 //
-// c10d's store waits in its socket's receive without a deadline. A caller that gives up leaves the call behind: it holds
-// everything that it needs, and what comes of it is dropped. Costs a thread, and two wakings a call.
+// c10d's store waits in its socket's receive without a deadline. A caller that gives up abandons the call, which owns
+// everything it needs; its result is dropped. It costs one thread, and two wake-ups per call.
 #pragma once
 
 #include <functional>
@@ -16,13 +15,13 @@ namespace weft {
 class CallThread {
  public:
   CallThread();
-  /// Leaves a call behind that does not end.
+  /// Abandons a call that does not end.
   ~CallThread();
   CallThread(const CallThread&) = delete;
   CallThread& operator=(const CallThread&) = delete;
 
-  /// Runs `call`, and throws what it threw. False when it has not ended in time: then it may yet run to its end, unless it had
-  /// not begun.
+  /// Runs `call`, and rethrows its exception. Returns false if it has not ended in time; a call that had already started may
+  /// still run to its end.
   bool run(std::function<void()> call, const Deadline& deadline);
 
  private:

@@ -14,7 +14,7 @@ void put_number(std::string& out, uint64_t value) {
 
 uint64_t take_number(message::Reader& in) {
   uint64_t value = 0;
-  for (int shift = 0; shift < 35; shift += 7) {  // as much as 32 bits need
+  for (int shift = 0; shift < 35; shift += 7) {  // enough for 32 bits
     const uint8_t byte = in.u8();
     value |= uint64_t{byte & 0x7fu} << shift;
     if (byte < 0x80) return value;

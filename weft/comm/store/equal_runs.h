@@ -1,8 +1,8 @@
-// What all ranks bring to a gathering, as one text: runs of equal values, each told by what it shares with the one before, as
-// neighbours are often on one host and hosts are named alike.
+// Encodes all ranks' values of a gathering as one text: runs of equal values, each stored relative to the run before, because
+// neighbours often share a host and host names share prefixes.
 //
-// A run is the number of its ranks, the bytes that its value shares with the value before it, the number of the others, and
-// these. Numbers are of seven bits a byte, the lowest first; the eighth is set where more follow.
+// A run holds its number of ranks, the number of bytes shared with the start of the previous value, the number of remaining
+// bytes, and these bytes. Numbers have seven bits per byte, lowest first; the eighth bit is set if more bytes follow.
 #pragma once
 
 #include <cstdint>
@@ -13,9 +13,9 @@
 
 namespace weft {
 
-/// The values of ranks 0, 1, ... as one text.
+/// Encodes the values of ranks 0, 1, ... as one text.
 std::string write_runs(const std::map<uint32_t, std::string>& values);
-/// The values of `size` ranks. Throws message::Malformed for what is no such text.
+/// Decodes the values of `size` ranks. Throws message::Malformed for an invalid text.
 std::vector<std::string> read_runs(std::string_view text, size_t size);
 
 }  // namespace weft

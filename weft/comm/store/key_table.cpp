@@ -14,17 +14,17 @@ using message::Request;
 using message::Status;
 using message::Writer;
 
-// A time that the clock can take, whatever a client names.
+// The clock can represent this, whatever a client requests.
 constexpr uint64_t kLongestMs = uint64_t{1000} * 60 * 60 * 24 * 365;
 
 std::vector<std::string> read_keys(Reader& in) {
   uint32_t left = in.u32();
-  std::vector<std::string> keys;  // grows with what comes, not with what is announced
+  std::vector<std::string> keys;  // grows with the actual data, not the announced count
   while (left-- > 0) keys.push_back(in.own_text());
   return keys;
 }
 
-// Numbers are kept as text, as c10d's stores do: a key that add() made can be read.
+// Numbers are kept as text, as in c10d's stores, so a key that add() created can be read.
 int64_t number_in(const std::string& text) {
   int64_t value = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
@@ -53,12 +53,12 @@ void KeyTable::ask(const Asker& asker, uint8_t kind, std::string_view body, Time
   if (request == Request::gather) return gather(asker, in, now);
   auto answered = look(request, in);
   if (!answered) answered = change(request, in);
-  // First: what others do about it may be to stop the process that serves.
+  // Answer first: a woken client may stop this server.
   answer(asker, Status::good, *std::move(answered));
   for (const std::string& key : std::exchange(changed_, {})) wake(key);
 }
 
-// The answer to a request that changes nothing; none to others.
+// Answers a request that changes nothing; nullopt for other requests.
 std::optional<std::string> KeyTable::look(Request request, Reader& in) const {
   Writer out;
   if (request == Request::check) {
@@ -101,7 +101,7 @@ std::string KeyTable::change(Request request, Reader& in) {
   } else if (request == Request::add) {
     const uint64_t amount = in.u64();
     in.end();
-    // Without a sign, so that it may overflow.
+    // Unsigned, so that it may overflow.
     const uint64_t sum = amount + static_cast<uint64_t>(is_there ? number_in(old->second) : 0);
     set(key, std::to_string(static_cast<int64_t>(sum)));
     out.u64(sum);
@@ -137,21 +137,21 @@ void KeyTable::wake(const std::string& key) {
   by_key_.erase(place);
   for (const uint64_t number : waiting) {
     Waiter waiter = drop(number);
-    if (waiter.gathering.empty() ? answer_if_come(waiter) : answer_instead(waiter)) continue;
+    if (waiter.gathering.empty() ? answer_if_present(waiter) : answer_instead(waiter)) continue;
     watch(number, waiter);
     waiters_.emplace(number, std::move(waiter));
   }
 }
 
-// The keys count before the one that ends the wait too.
-bool KeyTable::answer_if_come(Waiter& waiter) {
-  while (waiter.come < waiter.keys.size() && values_.count(waiter.keys[waiter.come]) > 0) ++waiter.come;
-  if (waiter.come < waiter.keys.size()) return answer_instead(waiter);
+// The keys take precedence over the `unless` key.
+bool KeyTable::answer_if_present(Waiter& waiter) {
+  while (waiter.present_keys < waiter.keys.size() && values_.count(waiter.keys[waiter.present_keys]) > 0) ++waiter.present_keys;
+  if (waiter.present_keys < waiter.keys.size()) return answer_instead(waiter);
   Writer out;
   for (size_t i = 0; i < waiter.keys.size(); ++i) {
     const auto value = values_.find(waiter.keys[i]);
-    if (value == values_.end()) {  // it had come, and was taken away
-      waiter.come = i;
+    if (value == values_.end()) {  // it arrived, and was removed
+      waiter.present_keys = i;
       return answer_instead(waiter);
     }
     out.text(value->second);
@@ -172,7 +172,7 @@ void KeyTable::await(const Asker& asker, Reader& in, Time now) {
   Waiter waiter{.asker = asker, .due = now, .unless = in.own_text()};
   waiter.keys = read_keys(in);
   in.end();
-  if (answer_if_come(waiter)) return;
+  if (answer_if_present(waiter)) return;
   keep(std::move(waiter), milliseconds, now);
 }
 
@@ -193,10 +193,10 @@ void KeyTable::gather(const Asker& asker, Reader& in, Time now) {
     all.other = member;
     for (const uint64_t number : std::exchange(all.waiters, {})) {
       const Waiter other = drop(number);
-      tell_mismatch(other.asker, other.size, all);
+      answer_mismatch(other.asker, other.size, all);
     }
   }
-  if (all.other) return tell_mismatch(asker, waiter.size, all);
+  if (all.other) return answer_mismatch(asker, waiter.size, all);
   all.values[rank] = std::move(value);
   if (all.values.size() == all.first.size) {
     const Body body = std::make_shared<const std::string>(write_runs(all.values));
@@ -210,10 +210,10 @@ void KeyTable::gather(const Asker& asker, Reader& in, Time now) {
   all.waiters.insert(keep(std::move(waiter), milliseconds, now));
 }
 
-// To each the one that is not of its size.
-void KeyTable::tell_mismatch(const Asker& asker, uint32_t size, const Gathering& gathering) {
-  const Member& told = gathering.first.size == size ? *gathering.other : gathering.first;
-  answer(asker, Status::mismatch, Writer().u32(told.rank).u32(told.size).take());
+// Reports to each rank the member whose size differs from its own.
+void KeyTable::answer_mismatch(const Asker& asker, uint32_t size, const Gathering& gathering) {
+  const Member& differing = gathering.first.size == size ? *gathering.other : gathering.first;
+  answer(asker, Status::mismatch, Writer().u32(differing.rank).u32(differing.size).take());
 }
 
 std::string KeyTable::missing_of(const std::string& gathering) const {
@@ -224,9 +224,9 @@ std::string KeyTable::missing_of(const std::string& gathering) const {
   out.u32(all.first.size - static_cast<uint32_t>(all.values.size()));
   uint32_t rank = 0;
   size_t named = 0;
-  for (auto come = all.values.begin(); rank < all.first.size && named < message::kMostMissing; ++rank) {
-    if (come != all.values.end() && come->first == rank) {
-      ++come;
+  for (auto value = all.values.begin(); rank < all.first.size && named < message::kMostMissing; ++rank) {
+    if (value != all.values.end() && value->first == rank) {
+      ++value;
     } else {
       out.u32(rank);
       ++named;
@@ -247,7 +247,7 @@ void KeyTable::watch(uint64_t number, const Waiter& waiter) {
   by_time_.emplace(waiter.due, number);
   by_connection_[waiter.asker.connection].insert(number);
   if (!waiter.unless.empty()) by_key_[waiter.unless].insert(number);
-  if (waiter.gathering.empty()) by_key_[waiter.keys[waiter.come]].insert(number);
+  if (waiter.gathering.empty()) by_key_[waiter.keys[waiter.present_keys]].insert(number);
 }
 
 KeyTable::Waiter KeyTable::drop(uint64_t number) {
@@ -257,7 +257,7 @@ KeyTable::Waiter KeyTable::drop(uint64_t number) {
   by_time_.erase({waiter.due, number});
   drop_from(by_connection_, waiter.asker.connection, number);
   if (!waiter.unless.empty()) drop_from(by_key_, waiter.unless, number);
-  if (waiter.gathering.empty()) drop_from(by_key_, waiter.keys[waiter.come], number);
+  if (waiter.gathering.empty()) drop_from(by_key_, waiter.keys[waiter.present_keys], number);
   if (const auto all = gatherings_.find(waiter.gathering); all != gatherings_.end()) all->second.waiters.erase(number);
   return waiter;
 }

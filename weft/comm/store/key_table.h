@@ -1,8 +1,8 @@
-// KeyTable: what a store server knows, and who waits for what of it. No sockets and no clock of its own.
+// KeyTable: the keys of a store server, and the clients that wait for them. No sockets and no clock.
 //
-// Each request (message.h) is answered once: at once, when what it waits for comes, or when its time has passed. A wait costs
-// one entry here and nothing while it lasts. The answer to all ranks that gather is made once and shared; runs of equal
-// values take the room of one.
+// Each request (message.h) gets one answer: immediately, when its keys arrive, or when its time has passed. A wait takes one
+// entry here and no work while it lasts. The answer to all gathering ranks is created once and shared; a run of equal values
+// takes the space of one value.
 #pragma once
 
 #include <cstdint>
@@ -27,7 +27,7 @@ class KeyTable {
  public:
   using Time = Deadline::Clock::time_point;
   using Body = std::shared_ptr<const std::string>;
-  /// Where a request came from: a connection, and the request's number there.
+  /// Origin of a request: a connection, and the request's number on it.
   struct Asker {
     uint64_t connection = 0;
     uint32_t number = 0;
@@ -36,15 +36,15 @@ class KeyTable {
 
   explicit KeyTable(Answer answer) : answer_(std::move(answer)) {}
 
-  /// Takes a request of `kind`. Throws message::Malformed, and then has changed nothing.
+  /// Handles a request of `kind`. Throws message::Malformed without changing anything.
   void ask(const Asker& asker, uint8_t kind, std::string_view body, Time now);
-  /// Forgets what a connection waits for. What it has set stays.
+  /// Drops a connection's waits. Keys it has set stay.
   void forget(uint64_t connection);
-  /// Answers those whose time has passed.
+  /// Answers the waits whose time has passed.
   void expire(Time now);
-  /// When expire() is next due.
+  /// Returns when expire() is next due.
   std::optional<Time> next_due() const;
-  /// What `address` is answered.
+  /// Sets the answer to `address` requests.
   void set_address(const std::string& address) { address_ = address; }
 
  private:
@@ -53,16 +53,16 @@ class KeyTable {
     Time due;
     std::string unless;
     std::vector<std::string> keys = {};
-    size_t come = 0;  ///< of the keys
+    size_t present_keys = 0;  ///< keys that have arrived
     std::string gathering = {};
-    uint32_t size = 0;  ///< of the gathering, as the rank says
+    uint32_t size = 0;  ///< size of the gathering, as the waiting rank gave it
   };
   struct Member {
     uint32_t rank = 0, size = 0;
   };
   struct Gathering {
     Member first;
-    std::optional<Member> other;  ///< of another size than the first
+    std::optional<Member> other;  ///< a rank whose size differs from the first
     std::map<uint32_t, std::string> values;
     std::set<uint64_t> waiters;
   };
@@ -76,16 +76,16 @@ class KeyTable {
   void gather(const Asker& asker, message::Reader& in, Time now);
   uint64_t keep(Waiter waiter, uint64_t milliseconds, Time now);
   Waiter drop(uint64_t number);
-  bool answer_if_come(Waiter& waiter);
+  bool answer_if_present(Waiter& waiter);
   bool answer_instead(const Waiter& waiter);
   void watch(uint64_t number, const Waiter& waiter);
-  void tell_mismatch(const Asker& asker, uint32_t size, const Gathering& gathering);
+  void answer_mismatch(const Asker& asker, uint32_t size, const Gathering& gathering);
   std::string missing_of(const std::string& gathering) const;
 
   Answer answer_;
   std::string address_;
   std::unordered_map<std::string, std::string> values_;
-  std::vector<std::string> changed_;  ///< by the request that is under way
+  std::vector<std::string> changed_;  ///< by the current request
   std::unordered_map<std::string, Gathering> gatherings_;
   uint64_t waits_ = 0;
   std::unordered_map<uint64_t, Waiter> waiters_;

@@ -1,8 +1,7 @@
-// Messages between a store and its clients: frames of a length, a number that goes with the answer, a kind, and what that
-// takes.
+// Messages between a store and its clients: frames of a length, a request number repeated in the answer, a kind, and a body.
 //
 // Numbers are little-endian. Frame: bytes after this number (u32), the request's number (u32), kind or status (u8), body. A
-// text is its length (u32) and bytes. docs/launching.md tells how a connection begins (proof.h).
+// text is its length (u32) and bytes. docs/launching.md describes how a connection begins (proof.h).
 #pragma once
 
 #include <cstdint>
@@ -12,35 +11,35 @@
 
 namespace weft::message {
 
-/// What a client asks for, and behind it the body; `->` what the answer's body holds.
+/// Requests, with their bodies; after `->` the answer's body.
 enum class Request : uint8_t {
   set = 1,      ///< key, value ->
-  await,        ///< milliseconds (u64), key that ends the wait too (or empty), count (u32), keys -> values, or that key's
-  gather,       ///< milliseconds (u64), such a key, name, rank (u32), size (u32), value -> all values (equal_runs.h)
-  missing,      ///< name -> ranks that have not come: how many (u32), the first of them (u32 each)
+  await,        ///< milliseconds (u64), key that also ends the wait (or empty), count (u32), keys -> values, or that key's
+  gather,       ///< milliseconds (u64), key as above, name, rank (u32), size (u32), value -> all values (equal_runs.h)
+  missing,      ///< name -> missing ranks: their number (u32), the first of them (u32 each)
   add,          ///< key, amount (u64) -> sum (u64)
   check,        ///< count (u32), keys -> 1 or 0 (u32)
   remove,       ///< key -> whether it was there (u32)
   compare_set,  ///< key, expected, desired -> value
   append,       ///< key, value ->
   set_all,      ///< count (u32), keys and values in turn ->
-  count,        ///< -> keys there are (u64)
-  address       ///< -> the store's address that other hosts have come to, or an empty text
+  count,        ///< -> number of keys (u64)
+  address       ///< -> the store's address that other hosts have used, or an empty text
 };
 
 enum class Status : uint8_t {
   good,
-  instead,   ///< the key that ends the wait too has come: its value
-  passed,    ///< the time: of gather, what `missing` tells
-  mismatch,  ///< a rank came with another size: rank (u32), size (u32)
+  instead,   ///< the key that also ends the wait has arrived: its value
+  passed,    ///< the time has passed; for `gather`, with the answer of `missing`
+  mismatch,  ///< another rank gave a different size: that rank (u32), its size (u32)
 };
 
 inline constexpr size_t kHeaderBytes = 9;
-inline constexpr size_t kMostRequestBytes = size_t{64} << 20;  ///< after the length
+inline constexpr size_t kMostRequestBytes = size_t{64} << 20;  ///< in a frame, not counting its length field
 inline constexpr size_t kMostAnswerBytes = size_t{1} << 30;
-inline constexpr size_t kMostMissing = 16;  ///< that are named
+inline constexpr size_t kMostMissing = 16;  ///< missing ranks named in an answer
 
-/// Somebody does not keep to the above.
+/// Thrown for messages that violate the format above.
 class Malformed : public std::runtime_error {
  public:
   Malformed() : std::runtime_error("a malformed message") {}
@@ -65,7 +64,7 @@ class Writer {
   std::string bytes_;
 };
 
-/// Throws Malformed where the bytes end too early. Texts are views of them.
+/// Throws Malformed if the bytes end too early. Texts are views of the bytes.
 class Reader {
  public:
   explicit Reader(std::string_view bytes) : rest_(bytes) {}
@@ -95,7 +94,7 @@ class Reader {
   std::string_view rest_;
 };
 
-/// The first bytes of a frame whose body has that many.
+/// Returns the header of a frame with a body of `body_bytes`.
 inline std::string header(uint32_t number, uint8_t kind, size_t body_bytes) {
   Writer writer;
   writer.u32(static_cast<uint32_t>(body_bytes + kHeaderBytes - 4)).u32(number);

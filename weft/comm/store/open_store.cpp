@@ -19,7 +19,7 @@ class LocalConnection : public PollingConnection {
  public:
   LocalConnection() : PollingConnection("this process", std::chrono::minutes(5)) {}
   bool run(std::function<void(c10d::Store&)> call, const Deadline&) override {
-    call(*store_);  // which waits for nobody: what it is asked for is there
+    call(*store_);  // never blocks: the keys it is asked for exist
     return true;
   }
 
@@ -46,7 +46,7 @@ class C10dConnection : public PollingConnection {
     const auto found = std::make_shared<std::string>();
     try {
       if (!thread_.run([found, host = host_] { *found = local_address_towards(host); }, kToAnswer)) return {};
-    } catch (const Error&) {  // there is none to tell
+    } catch (const Error&) {  // no address
     }
     return is_loopback_address(*found) ? "" : *found;
   }
@@ -57,10 +57,10 @@ class C10dConnection : public PollingConnection {
   CallThread thread_;
 };
 
-// What a call that gave up at the deadline itself has for saying why.
+// Time for a call that hit its deadline to report the reason.
 constexpr std::chrono::milliseconds kToSayWhy{200};
 
-// Opens with `open`, which may never come back (a name server does not answer), in time.
+// Opens with `open` within the time; it may never return (an unresponsive name server).
 std::shared_ptr<StoreConnection> open_in_time(const StoreAddress& address, std::chrono::milliseconds timeout, const char* doing,
                                               const std::function<bool(const Deadline&)>& open,
                                               const std::shared_ptr<StoreConnection>& connection) {
@@ -104,7 +104,7 @@ std::shared_ptr<StoreConnection> serve(const StoreAddress& address, FileDescript
 
 std::shared_ptr<StoreConnection> connect_c10d(const StoreAddress& address, std::chrono::milliseconds timeout) {
   const auto connection = std::make_shared<C10dConnection>(address, timeout);
-  // c10d counts a connection's time in whole seconds; what bounds it is the deadline of the call.
+  // c10d counts a connection's time in whole seconds; the call's deadline is the actual bound.
   const auto client = [address, deadline = Deadline(timeout), timeout]() -> c10::intrusive_ptr<c10d::Store> {
     wait_until_reachable(address.host, address.port, deadline);
     c10d::TCPStoreOptions options;

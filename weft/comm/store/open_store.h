@@ -1,4 +1,4 @@
-// Ways to a store: by connecting, by serving one, inside this process.
+// Ways to open a store: connect to one, serve one, or create one inside this process.
 #pragma once
 
 #include <chrono>
@@ -11,22 +11,22 @@ namespace weft {
 
 class StoreConnection;
 
-/// Where a store over TCP is: `server` serves it at `host`:`port`, and proves that it knows the token, where that is not empty.
+/// Address of a TCP store: `server` serves it at `host`:`port`, and proves that it knows the token, if there is one.
 struct StoreAddress {
   std::string server, host;
   int port = 0;
   std::string token = {};
 };
 
-/// Connects to a store of weft's. Throws CommError when it cannot be reached in time, or is another job's. `timeout` is also
-/// that of the connection's later calls.
+/// Connects to a weft store. Throws CommError if it cannot be reached in time, or belongs to another job. `timeout` also
+/// applies to the connection's later calls.
 std::shared_ptr<StoreConnection> connect(const StoreAddress& address, std::chrono::milliseconds timeout);
-/// Serves a store and connects to it: on a socket that listens, or, where that is empty, on the interface that leads to those
-/// who know this host as `address.host` (base/interfaces.h, listen_as).
+/// Serves a store and connects to it. Serves on `socket`, already listening; if empty, on the interface through which other
+/// hosts reach this one as `address.host` (base/interfaces.h, listen_as).
 std::shared_ptr<StoreConnection> serve(const StoreAddress& address, FileDescriptor socket, std::chrono::milliseconds timeout);
-/// Connects to torchrun's store. It asks for no token.
+/// Connects to torchrun's store, which requires no token.
 std::shared_ptr<StoreConnection> connect_c10d(const StoreAddress& address, std::chrono::milliseconds timeout);
-/// Makes a store inside this process.
+/// Creates a store inside this process.
 std::shared_ptr<StoreConnection> make_local_store();
 
 }  // namespace weft

@@ -23,7 +23,7 @@ void Peer::take_off(size_t bytes) {
   taken_ += bytes;
   if (taken_ < in_.size() && taken_ < 4096) return;
   in_.erase(0, taken_);
-  if (in_.empty()) std::string().swap(in_);  // a connection at rest holds no memory
+  if (in_.empty()) std::string().swap(in_);  // an idle connection holds no memory
   taken_ = 0;
 }
 

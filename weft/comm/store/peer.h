@@ -1,4 +1,4 @@
-// Peer: the server's end of one connection: what has come and makes no whole message yet, and what is still to be sent.
+// Peer: the server's end of one connection: received bytes of incomplete messages, and unsent answers.
 #pragma once
 
 #include <cstdint>
@@ -20,26 +20,26 @@ class Peer {
   uint64_t number() const { return number_; }
   const FileDescriptor& socket() const { return socket_; }
 
-  /// Takes what has come, up to `most` bytes: how many; 0 for none yet, -1 when the other end has gone.
+  /// Receives up to `most` bytes. Returns the number of bytes: 0 for none yet, -1 if the other end has gone.
   int64_t receive(size_t most);
-  /// What has come and was not taken off.
+  /// Received bytes, except those removed by take_off().
   std::string_view received() const { return std::string_view(in_).substr(taken_); }
   void take_off(size_t bytes);
 
-  /// Sends, now or when flush() is called.
+  /// Queues data for flush().
   void send(std::string head, std::shared_ptr<const std::string> body);
-  /// Sends what the connection takes: how many bytes; -1 when the other end has gone.
+  /// Sends as much as the connection accepts. Returns the number of bytes, or -1 if the other end has gone.
   int64_t flush();
   size_t unsent() const { return unsent_; }
 
   bool proven = false;
-  uint32_t events = 0;     ///< that epoll is asked for
-  std::string nonce = {};  ///< the server's, until the client has proven itself
+  uint32_t events = 0;     ///< events requested from epoll
+  std::string nonce = {};  ///< the server's nonce, until the client has proven itself
 
  private:
   struct Part {
     std::string head;
-    std::shared_ptr<const std::string> body;  ///< shared by all that are sent the same
+    std::shared_ptr<const std::string> body;  ///< shared by all recipients
   };
   FileDescriptor socket_;
   uint64_t number_;

@@ -19,7 +19,7 @@ using std::chrono::milliseconds;
 /// No answer by the deadline.
 struct NoAnswer {};
 
-// c10d's calls, each of which ends by the deadline: with NoAnswer where there is no answer.
+// c10d's calls, each of which ends by the deadline, throwing NoAnswer if there is no answer.
 class ServedStore : public c10d::Store {
  public:
   using Value = std::vector<uint8_t>;
@@ -87,7 +87,7 @@ class ServedStore : public c10d::Store {
   Deadline deadline_;
 };
 
-// Ranks that have not come: how many, and the first of them.
+// Missing ranks: their number, and the first of them.
 Gathered missing_in(const std::string& body) {
   Reader in(body);
   Gathered result{.end = WaitEnd::passed};
@@ -129,17 +129,17 @@ ServedConnection::Ended ServedConnection::wait(const std::string& key, Request r
     StoreClient::Question question(*client_, request, body, answered);
     while (true) {
       const auto look = StoreClient::Clock::now() + watch.every;
-      auto answer = question.wait_until(watch.go_on ? std::min(look, answered.end()) : answered.end());
+      auto answer = question.wait_until(watch.keep_waiting ? std::min(look, answered.end()) : answered.end());
       if (answer) return {WaitEnd::came, *std::move(answer)};
       if (answered.passed()) return {WaitEnd::silent};
-      if (!watch.go_on()) return {WaitEnd::called_off};
+      if (!watch.keep_waiting()) return {WaitEnd::called_off};
     }
   } catch (const StoreGone& error) {
     gone(key, error.what());
   }
 }
 
-// What `read` makes of an answer's body.
+// Returns read()'s result for an answer's body; a malformed one means the store is gone.
 template <class Read>
 auto ServedConnection::read(const std::string& key, const Read& read) {
   try {
@@ -199,7 +199,7 @@ Gathered ServedConnection::missing(const Contribution& own, const Deadline& dead
   return read(own.name, [&] { return missing_in(ended.answer.body); });
 }
 
-// Beside the server it is the loopback interface's; then the server knows where others have come in.
+// On the server's host this is the loopback address; then the server knows the address that other hosts have used.
 std::string ServedConnection::address() {
   const std::string& own = client_->own_address();
   if (!is_loopback_address(own)) return own;

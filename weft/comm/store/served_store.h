@@ -1,4 +1,4 @@
-// ServedConnection: a StoreConnection to a StoreServer, in which every call is one trip, waits too.
+// ServedConnection: a StoreConnection to a StoreServer, in which every call, even a wait, is one trip.
 #pragma once
 
 #include <memory>
@@ -15,12 +15,12 @@ namespace weft {
 class ServedConnection : public StoreConnection {
  public:
   using StoreConnection::StoreConnection;
-  /// Connects as StoreClient does.
+  /// Connects like StoreClient.
   void open(const std::string& host, int port, const std::string& token, const Deadline& deadline);
-  /// Serves, for as long as this lives, and connects.
+  /// Starts a server that lives as long as this object, and connects to it.
   void serve(FileDescriptor listening, const std::string& token, const Deadline& deadline);
 
-  /// Of a call that waits for keys the deadline bounds the wait.
+  /// For a call that waits for keys, the deadline also ends the wait.
   bool run(std::function<void(c10d::Store&)> call, const Deadline& deadline) override;
   Waited await(const std::vector<std::string>& keys, const std::string& unless, const Deadline& deadline,
                const Watch& watch) override;

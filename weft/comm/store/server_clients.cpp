@@ -1,4 +1,4 @@
-// How clients come to a store's server and prove that they are the job's: a part of ServerLoop (comm/store/server_loop.h).
+// Accepting clients of a store's server and checking their proof: part of ServerLoop (comm/store/server_loop.h).
 #include <fcntl.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
@@ -25,8 +25,8 @@ constexpr milliseconds kLookForRoom{100};
 
 void set_option(int fd, int level, int name, int value) { ::setsockopt(fd, level, name, &value, sizeof value); }
 
-// A client whose host has vanished is given up after a quarter of an hour, whether it owes an answer or is owed one: a run may
-// bear a cut as long as its own time-outs.
+// Drops a client whose host has vanished after 15 minutes, whether the connection is idle or has unsent data: a run may survive
+// a network cut for as long as its own timeouts allow.
 void keep_alive(int fd) {
   set_option(fd, SOL_SOCKET, SO_KEEPALIVE, 1);
   set_option(fd, IPPROTO_TCP, TCP_KEEPIDLE, 30);
@@ -53,12 +53,12 @@ void ServerLoop::drop_unproven() {
 }
 
 void ServerLoop::accept_all() {
-  for (int i = 0; i < 64; ++i) {  // then those that are here get their turn
+  for (int i = 0; i < 64; ++i) {  // then existing clients get their turn
     if (!unproven_.has_room(Clock::now())) {
       listen_again_ = Clock::now() + kLookForRoom;
       return listen(false);
     }
-    if (const auto oldest = unproven_.makes_room()) drop(*oldest);
+    if (const auto oldest = unproven_.to_evict()) drop(*oldest);
     FileDescriptor socket(
         uninterrupted([this] { return ::accept4(listening_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK); }));
     if (socket) {
@@ -75,7 +75,7 @@ void ServerLoop::accept_all() {
   }
 }
 
-// A descriptor is kept for telling whoever there is none for.
+// The spare descriptor allows refusing a client when no other descriptor is left.
 void ServerLoop::turn_away() {
   spare_.close();
   const std::string text = proof::greeting(proof::Greeting::full, std::string(proof::kNonceBytes, '\0'));
@@ -88,7 +88,7 @@ void ServerLoop::turn_away() {
   spare_ = spare_descriptor();
 }
 
-// An error in here, and in serve(), concerns that client only.
+// An error here, and in serve(), concerns only that client.
 void ServerLoop::admit(FileDescriptor socket) {
   const uint64_t number = next_number_++;
   try {

@@ -20,11 +20,11 @@ namespace {
 using std::chrono::milliseconds;
 
 constexpr uint64_t kListening = 0, kWake = 1, kFirstPeer = 2;  // numbers in epoll's events
-/// No limit of one address: thousands of ranks may share it.
+/// No limit per address: thousands of ranks may share one.
 constexpr NewcomerLimits kUnproven{.most = 4096, .young = milliseconds(1000), .to_prove = milliseconds(5000)};
 constexpr milliseconds kToSendTheRest{1000};
 constexpr size_t kReceiveBytes = size_t{64} << 10;
-/// A client that lets so much of its answers lie is not listened to until it has read some.
+/// A client with this many unread answer bytes is not read from until it catches up.
 constexpr size_t kMostUnsent = size_t{4} << 20;
 
 }  // namespace
@@ -71,7 +71,7 @@ void ServerLoop::stop() {
   (void)!::write(wake_.get(), &one, sizeof one);
 }
 
-// Where the loop itself fails (out of memory), clients find their connections closed.
+// If the loop itself fails (out of memory), clients find their connections closed.
 void ServerLoop::run() {
   try {
     while (!stopping_) turn();
@@ -94,7 +94,7 @@ int ServerLoop::poll_ms() const {
 void ServerLoop::turn() {
   std::array<epoll_event, 256> events;
   const int count = ::epoll_wait(epoll_.get(), events.data(), events.size(), poll_ms());
-  // What has come by now counts, so times that have passed come last.
+  // Arrived messages take precedence, so expired times come last.
   for (int i = 0; i < count; ++i) {
     const epoll_event& event = events[static_cast<size_t>(i)];
     if (event.data.u64 == kListening) {
@@ -110,7 +110,7 @@ void ServerLoop::turn() {
 
 void ServerLoop::serve(uint64_t number, uint32_t events) {
   const auto place = peers_.find(number);
-  if (place == peers_.end()) return;  // dropped since
+  if (place == peers_.end()) return;  // dropped meanwhile
   Peer& peer = *place->second;
   bool good = false;
   try {
@@ -121,7 +121,7 @@ void ServerLoop::serve(uint64_t number, uint32_t events) {
 }
 
 bool ServerLoop::receive(Peer& peer) {
-  // A reply is all that a client may send before it has been welcomed; one byte more is none of ours.
+  // Before the welcome a client may send only its reply; one byte more is a protocol error.
   const size_t room = peer.proven ? kReceiveBytes : proof::kReplyBytes + 1 - peer.received().size();
   const int64_t count = peer.receive(room);
   if (count < 0) return false;
@@ -145,14 +145,14 @@ bool ServerLoop::take_requests(Peer& peer) {
   return true;
 }
 
-// Of others than the one that is served now, those whom the table answers through its request.
+// Also answers other clients whose waits the current request ends.
 void ServerLoop::answer(const KeyTable::Asker& asker, message::Status status, const KeyTable::Body& body) {
   const auto place = peers_.find(asker.connection);
   if (place == peers_.end()) return;
   Peer& peer = *place->second;
   const bool was_idle = peer.unsent() == 0;
   peer.send(message::header(asker.number, static_cast<uint8_t>(status), body->size()), body);
-  // Not dropped here, in the midst of the table's work: epoll tells of a connection that has broken.
+  // Not dropped here, while the table is being updated: epoll reports a broken connection.
   if (was_idle) flush(peer);
 }
 
@@ -176,7 +176,7 @@ void ServerLoop::drop(uint64_t number) {
   peers_.erase(number);
 }
 
-// Whoever serves may be done before the others have their last answers.
+// The serving process may be done before its clients have received their last answers.
 void ServerLoop::send_the_rest() {
   const Deadline deadline = kToSendTheRest;
   while (!deadline.passed()) {

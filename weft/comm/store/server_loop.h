@@ -1,5 +1,5 @@
-// ServerLoop: the thread of a store server: takes connections, has them prove themselves, hands their requests to the
-// table and sends the answers.
+// ServerLoop: the thread of a store server: accepts connections, checks their proof, passes their requests to the table and
+// sends the answers.
 #pragma once
 
 #include <atomic>
@@ -19,7 +19,7 @@ class ServerLoop {
  public:
   ServerLoop(FileDescriptor listening, std::string token);
 
-  /// Serves until stop(); throws nothing.
+  /// Serves until stop(); never throws.
   void run();
   void stop();
   StoreCounts counts() const;
@@ -54,7 +54,7 @@ class ServerLoop {
   Newcomers unproven_;
   bool listens_ = false;
   Time listen_again_{};
-  std::string address_;  ///< that another host has come to
+  std::string address_;  ///< the address that another host has used
   std::atomic<bool> stopping_ = false;
   std::atomic<int64_t> connections_ = 0, dropped_ = 0, requests_ = 0, bytes_in_ = 0, bytes_out_ = 0;
 };

@@ -25,14 +25,14 @@ Deadline Store::deadline() const { return deadline_.value_or(connection_->timeou
 void Store::set(const std::string& key, const std::string& value) { set(key, value, deadline()); }
 
 void Store::set(const std::string& key, const std::string& value, const Deadline& deadline) {
-  connection_->insist(key, deadline, [key = prefix_ + key, value](c10d::Store& store) {
+  connection_->ask_or_throw(key, deadline, [key = prefix_ + key, value](c10d::Store& store) {
     store.set(key, Bytes(value.begin(), value.end()));
     return true;
   });
 }
 
 bool Store::has(const std::string& key) {
-  return connection_->insist(key, deadline(), [key = prefix_ + key](c10d::Store& store) { return store.check({key}); });
+  return connection_->ask_or_throw(key, deadline(), [key = prefix_ + key](c10d::Store& store) { return store.check({key}); });
 }
 
 std::optional<bool> Store::has(const std::string& key, const Deadline& deadline) {
@@ -40,7 +40,7 @@ std::optional<bool> Store::has(const std::string& key, const Deadline& deadline)
 }
 
 std::string Store::set_once(const std::string& key, const std::string& value) {
-  return connection_->insist(key, deadline(), [key = prefix_ + key, value](c10d::Store& store) {
+  return connection_->ask_or_throw(key, deadline(), [key = prefix_ + key, value](c10d::Store& store) {
     return text_of(store.compareSet(key, Bytes(), Bytes(value.begin(), value.end())));
   });
 }
@@ -86,12 +86,12 @@ Gathered Store::missing(const Contribution& own, const Deadline& deadline) {
 }
 
 void Store::remove(const std::string& key) {
-  connection_->insist(key, deadline(), [key = prefix_ + key](c10d::Store& store) { return store.deleteKey(key), true; });
+  connection_->ask_or_throw(key, deadline(), [key = prefix_ + key](c10d::Store& store) { return store.deleteKey(key), true; });
 }
 
 int64_t Store::add(const std::string& key, int64_t amount) {
-  return connection_->insist(key, deadline(),
-                             [key = prefix_ + key, amount](c10d::Store& store) { return store.add(key, amount); });
+  return connection_->ask_or_throw(key, deadline(),
+                                   [key = prefix_ + key, amount](c10d::Store& store) { return store.add(key, amount); });
 }
 
 void Store::throw_if_failed() {
@@ -100,25 +100,25 @@ void Store::throw_if_failed() {
     if (!store.check({key})) return std::nullopt;
     return text_of(store.get(key));
   };
-  throw_if(connection_->insist(failure_->key, deadline(), look));
+  throw_if(connection_->ask_or_throw(failure_->key, deadline(), look));
 }
 
-// Written as the number of the rank that was lost, or -1, and the text. Who cannot tell it has the error itself to throw.
+// The value is the lost rank's number, or -1, and the text. A rank that cannot set the key still throws the error.
 void Store::announce(const Error& error) {
-  if (!failure_ || failure_->told.exchange(true)) return;
+  if (!failure_ || failure_->known.exchange(true)) return;
   const std::string text = fmt::format("{} {}", lost_rank_of(error), error.what());
   try {
     connection_->ask(failure_->key, kToAnswer, [key = failure_->key, text](c10d::Store& store) {
-      store.compareSet(key, {}, Bytes(text.begin(), text.end()));  // the first stays
+      store.compareSet(key, {}, Bytes(text.begin(), text.end()));  // the first one stays
       return true;
     });
-  } catch (const CommError&) {  // the store is gone, as all others find
+  } catch (const CommError&) {  // the store is gone, as all other ranks notice
   }
 }
 
 void Store::throw_if(const std::optional<std::string>& failure) {
   if (!failure) return;
-  failure_->told = true;
+  failure_->known = true;
   const size_t space = failure->find(' ');
   throw_failure(std::stoi(*failure), failure->substr(space + 1));
 }

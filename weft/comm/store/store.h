@@ -1,8 +1,8 @@
-// Store: strings under keys that all ranks of a world share, for meeting and for building groups; not for bulk data.
+// Store: strings under keys that all ranks of a world share, for rendezvous and for creating groups; not for bulk data.
 //
-// A small value; copies share one connection. Every call has a deadline, also where the store does not answer (whoever serves
-// it is stopped, or behind a network that swallows packets); then a CommError names what was waited for. A call is one trip to
-// a store of weft's, also one that waits, for one key or for what all ranks bring; it keeps no other thread from the store.
+// Cheap to copy: copies share one connection. Every call ends by its deadline, even if the store does not answer (its server is
+// stopped, or the network drops packets), with a CommError that names the awaited key. A call to a weft store takes one trip
+// (request and answer), even a wait for one key or for the values of all ranks, and never blocks other threads from the store.
 #pragma once
 
 #include <atomic>
@@ -22,73 +22,71 @@ class Error;
 class RankTable;
 class StoreConnection;  // to a c10d store, comm/store/store_connection.h
 
-/// Strings under keys, of all ranks of a world.
+/// String values under keys, shared by all ranks of a world.
 class Store {
  public:
-  /// A key whose value, once a rank has set it, is the error that ends the waits of all.
+  /// A key whose value, once a rank has set it, is the error that ends all ranks' waits.
   struct Failure {
-    /// Not told yet.
+    /// Initially not known.
     explicit Failure(std::string key) : key(std::move(key)) {}
-    const std::string key;           ///< whole
-    std::atomic<bool> told = false;  ///< to this rank
+    const std::string key;            ///< with its prefix
+    std::atomic<bool> known = false;  ///< this rank knows the failure
   };
 
-  /// All keys are below `prefix`. Calls that are given no deadline have the store's own (within()), or as long as the
-  /// connection was given.
+  /// All keys are below `prefix`. Calls without a deadline use the store's own (within()) or the connection's timeout.
   explicit Store(std::shared_ptr<StoreConnection> connection, std::string prefix = "");
 
-  /// Sets a key to a value, over an older one.
+  /// Sets a key, replacing an older value.
   void set(const std::string& key, const std::string& value);
   /// The same, by a deadline.
   void set(const std::string& key, const std::string& value, const Deadline& deadline);
-  /// Takes the key away again; one that is not there stays so.
+  /// Removes the key, if it exists.
   void remove(const std::string& key);
-  /// Adds to the number that a key holds, 0 at first; returns the sum.
+  /// Adds to the number under a key, initially 0; returns the sum.
   int64_t add(const std::string& key, int64_t amount);
-  /// Whether the key is there.
+  /// Returns whether the key exists.
   bool has(const std::string& key);
-  /// Whether the key is there, for whoever has better things to wait for: nothing when the store has not answered by the
-  /// deadline.
+  /// Returns whether the key exists, or nullopt if the store has not answered by the deadline.
   std::optional<bool> has(const std::string& key, const Deadline& deadline);
 
-  /// Sets the key where it is not there; its value then, by whomever.
+  /// Sets the key if it does not exist; returns its value, whoever set it.
   std::string set_once(const std::string& key, const std::string& value);
 
-  /// Waits until the key is there. `what` says in the error what was waited for.
+  /// Waits until the key exists and returns its value. `what` describes the wait in errors.
   std::string get(const std::string& key, const Deadline& deadline, const std::string& what);
-  /// The same for all of these keys.
+  /// The same for several keys.
   std::vector<std::string> get_all(const std::vector<std::string>& keys, const Deadline& deadline, const std::string& what);
-  /// Waits until the key is there, for whoever looks about meanwhile and knows better what to make of waiting in vain: ends
-  /// with came, passed, called_off or silent.
+  /// Waits until the key exists, checking `watch` meanwhile; the caller handles failure. Ends with came, passed, called_off or
+  /// silent.
   Waited await(const std::string& key, const Deadline& deadline, const Watch& watch);
 
-  /// Brings a value under a name and waits for those that all other ranks bring, `own.size` of them with this one; each rank
-  /// once a name. Ends as await() does, or with failed where a rank counts another number of them.
+  /// Contributes a value under a name and waits for the values of all `own.size` ranks; each name is used once. Ends like
+  /// await(), or with failed if a rank expects a different size.
   Gathered gather(const Contribution& own, const Deadline& deadline, const Watch& watch = {});
-  /// Who has not come to a gathering that this rank waits in.
+  /// Returns the ranks missing from a gathering that this rank waits in.
   Gathered missing(const Contribution& own, const Deadline& deadline);
 
-  /// This store, whose waits also end with the failure's text as its error.
+  /// Returns this store with waits that also end when the failure is set, and then throw its text.
   Store failing_on(std::shared_ptr<Failure> failure) const;
-  /// Sets the failure, with the number of the rank where one was lost; a rank that has been told already tells nothing.
+  /// Sets the failure, with the rank's number if one was lost; does nothing if this rank already knows a failure.
   void announce(const Error& error);
-  /// Throws the failure if it has been set. For whoever fails without waiting: a peer may have left because of it.
+  /// Throws the failure if it has been set, for errors outside of a wait: a peer may have left because of it.
   void throw_if_failed();
-  /// This store with every key below `prefix`.
+  /// Returns this store with every key below `prefix`.
   Store below(const std::string& prefix) const;
 
-  /// This store, whose calls all end by the deadline.
+  /// Returns this store with calls that all end by the deadline.
   Store within(const Deadline& deadline) const;
-  /// This store, with the table of who waits for whom.
+  /// Returns this store with the table of waiting ranks.
   Store with(std::shared_ptr<RankTable> table) const;
-  /// That table, where there is one.
+  /// Table of waiting ranks, if set.
   const std::shared_ptr<RankTable>& table() const { return table_; }
 
-  /// What all keys are below.
+  /// Prefix of all keys.
   const std::string& prefix() const { return prefix_; }
-  /// What it asks.
+  /// Underlying connection.
   StoreConnection& connection() const { return *connection_; }
-  /// Who serves it: "rank 0", "the launcher".
+  /// Name of its server: "rank 0", "the launcher".
   const std::string& server() const;
 
  private:

@@ -22,7 +22,7 @@ namespace {
 
 using std::chrono::milliseconds;
 
-/// The connection ended before the server had said whether it takes this client: it has just begun or ended.
+/// The connection ended before the server accepted or refused this client: the server has just started or ended.
 class Unsettled : public Error {
  public:
   using Error::Error;
@@ -55,17 +55,17 @@ void StoreClient::meet(const std::string& token, const Deadline& deadline) {
   proof::Greeting kind{};
   std::string server_nonce;
   if (!proof::read_greeting(read_exactly(proof::kGreetingBytes, deadline), kind, server_nonce)) {
-    throw Error("whoever answers there is no store of weft's, or one of another version");
+    throw Error("the server there is not a weft store, or is one of another version");
   }
   if (kind == proof::Greeting::full) {
-    throw Error("it has no room for another connection; raise the limit of open files (ulimit -n) where it is served");
+    throw Error("it has no room for another connection; raise the open-file limit (ulimit -n) where it is served");
   }
   if (kind == proof::Greeting::prove && token.empty()) {
-    throw Error("it asks for the job's token, and this rank has none; give all ranks the same WEFT_TOKEN");
+    throw Error("it requires the job's token, but this rank has none; give all ranks the same WEFT_TOKEN");
   }
   if (kind == proof::Greeting::open && !token.empty()) {
     throw Error(
-        "it does not ask for the job's token, which this rank has, so it may be another job's; give whoever serves it "
+        "it does not require the job's token, which this rank has, so it may be another job's; give its server "
         "the same WEFT_TOKEN");
   }
   const std::string nonce = random_bytes(proof::kNonceBytes), text = proof::reply(token, server_nonce, nonce);
@@ -76,9 +76,9 @@ void StoreClient::meet(const std::string& token, const Deadline& deadline) {
     case proof::Welcome::taken:
       return;
     case proof::Welcome::refused:
-      throw Error("it refuses this rank, whose token is not the job's; give all ranks the same WEFT_TOKEN");
+      throw Error("it refuses this rank's token; give all ranks the same WEFT_TOKEN");
     case proof::Welcome::stranger:
-      throw Error("whoever answers there does not know the job's token (WEFT_TOKEN), so it is not this job's store");
+      throw Error("the server there does not know the job's token (WEFT_TOKEN), so it is not this job's store");
   }
 }
 
@@ -110,7 +110,7 @@ StoreClient::Question::Question(StoreClient& client, message::Request request, c
   ++client_.trips_;
   client_.out_ += message::header(number_, static_cast<uint8_t>(request), body.size()) + body;
   client_.flush();
-  // What does not go in time is sent with the next question.
+  // Unsent data goes out with the next question.
   while (!client_.out_.empty() && client_.problem_.empty() && !deadline.passed()) {
     pollfd entry{client_.socket_.get(), POLLOUT, 0};
     lock.unlock();
@@ -136,7 +136,7 @@ std::optional<StoreClient::Answer> StoreClient::Question::wait_until(Clock::time
       client_.changed_.wait_until(lock, end);
       continue;
     }
-    // What lies there already counts, also when there is no time left.
+    // Data already received counts even if no time is left.
     const bool last = Clock::now() >= end;
     client_.reading_ = true;
     pollfd entry{client_.socket_.get(), static_cast<short>(client_.out_.empty() ? POLLIN : POLLIN | POLLOUT), 0};
@@ -179,7 +179,7 @@ void StoreClient::receive() {
     if (count < 0 && would_block()) break;
     if (count > 0) {
       in_.append(bytes.data(), static_cast<size_t>(count));
-    } else {  // answers that came before the end count
+    } else {  // answers before the end count
       take_answers();
       return break_off(count == 0 ? "it closed the connection" : std::strerror(errno));
     }
@@ -193,7 +193,7 @@ void StoreClient::take_answers() {
     message::Reader in(std::string_view(in_).substr(begin));
     const size_t bytes = in.u32();
     if (bytes + 4 < message::kHeaderBytes || bytes > message::kMostAnswerBytes) {
-      break_off("it answers in another language");
+      break_off("it sent a malformed answer");
       break;
     }
     if (in_.size() - begin < bytes + 4) break;

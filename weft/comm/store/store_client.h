@@ -1,7 +1,7 @@
 // StoreClient: the client's end of a connection to a StoreServer.
 //
-// Threads may ask at a time, and none holds up another: answers come in any order. There is no thread behind it: of those that
-// wait one reads the socket for all.
+// Threads may ask concurrently without blocking each other: answers arrive in any order. The client has no thread of its own:
+// one of the waiting threads reads the socket for all.
 #pragma once
 
 #include <condition_variable>
@@ -23,22 +23,22 @@ class StoreClient {
  public:
   using Clock = Deadline::Clock;
 
-  /// Connects, tries again while nobody listens yet, and proves itself with the token. Throws Error with the last reason: at
-  /// the deadline, or at once where the two sides do not have the same token.
+  /// Connects, retrying until a server listens, and proves itself with the token. Throws Error with the last reason: at the
+  /// deadline, or immediately if the two sides' tokens differ.
   StoreClient(const std::string& host, int port, const std::string& token, const Deadline& deadline);
 
   struct Answer {
     message::Status status = message::Status::good;
     std::string body = {};
   };
-  /// A question that has been sent. Whoever lets it go wants no answer any more.
+  /// A question that has been sent. Destroying it discards the answer.
   class Question {
    public:
     Question(StoreClient& client, message::Request request, const std::string& body, const Deadline& deadline);
     ~Question();
     Question(const Question&) = delete;
     Question& operator=(const Question&) = delete;
-    /// The answer, or nothing when there is none by then. Throws StoreGone.
+    /// Returns the answer, or nullopt if there is none by `end`. Throws StoreGone.
     std::optional<Answer> wait_until(Clock::time_point end);
 
    private:
@@ -48,7 +48,7 @@ class StoreClient {
 
   /// This host's address on the connection.
   const std::string& own_address() const { return own_address_; }
-  /// Questions that have been sent so far.
+  /// Number of questions sent so far.
   int64_t trips();
 
  private:
@@ -61,9 +61,9 @@ class StoreClient {
 
   FileDescriptor socket_;
   std::string own_address_;
-  std::mutex mutex_;  // of all below
+  std::mutex mutex_;  // guards all members below
   std::condition_variable changed_;
-  bool reading_ = false;  ///< one of the waiting is at the socket
+  bool reading_ = false;  ///< a waiting thread is reading the socket
   uint32_t last_ = 0;
   int64_t trips_ = 0;
   std::set<uint32_t> asked_;

@@ -1,8 +1,7 @@
-// What a Store holds: a way to a store that is served somewhere, whose calls all end in time. Only sources that speak to c10d
-// include this.
+// Connection of a Store to its server; every call ends by its deadline. Only sources that use c10d include this.
 //
-// To a store of weft's every call is one trip, waits too (served_store.h); to others waits are made of c10d's calls, and poll
-// (c10d_store.h).
+// With a weft store every call, even a wait, is one trip (served_store.h); with other stores, waits are built from c10d calls
+// and poll (c10d_store.h).
 #pragma once
 
 #include <chrono>
@@ -19,7 +18,7 @@
 
 namespace weft {
 
-/// The store is gone: its process has ended, or cannot be reached any more.
+/// The store is gone: its process has ended or is no longer reachable.
 class LostStore : public CommError {
  public:
   using CommError::CommError;
@@ -33,38 +32,38 @@ class StoreConnection {
   StoreConnection(const StoreConnection&) = delete;
   StoreConnection& operator=(const StoreConnection&) = delete;
 
-  /// Makes the call, and throws what it threw. False when it has not ended by then; it may yet run, so it must own what it
-  /// uses.
+  /// Makes the call, and rethrows its exception. Returns false if it has not ended by the deadline; it may still run, so it
+  /// must own everything it uses.
   virtual bool run(std::function<void(c10d::Store&)> call, const Deadline& deadline) = 0;
 
-  /// Waits for all of the keys. Where `unless` is not empty, that key ends the wait too; theirs count first. Throws CommError
-  /// when the store is gone.
+  /// Waits for all keys. If `unless` is not empty, that key ends the wait too; `keys` take precedence. Throws CommError if the
+  /// store is gone.
   virtual Waited await(const std::vector<std::string>& keys, const std::string& unless, const Deadline& deadline,
                        const Watch& watch) = 0;
-  /// Brings a value to a gathering and waits for those of all ranks, as await() does.
+  /// Contributes a value to a gathering and waits for those of all ranks, like await().
   virtual Gathered gather(const Contribution& own, const std::string& unless, const Deadline& deadline, const Watch& watch) = 0;
-  /// Who has not come to a gathering that this rank waits in, as Gathered tells it; `silent` where the store does not answer.
+  /// Returns the ranks missing from a gathering that this rank waits in; `silent` if the store does not answer.
   virtual Gathered missing(const Contribution& own, const Deadline& deadline) = 0;
 
-  /// The address of this host that other hosts reach it at, as far as the connection tells; else empty.
+  /// Returns this host's address for other hosts, if the connection shows it; else empty.
   virtual std::string address() { return {}; }
-  /// Trips to the store so far; 0 where they are not counted.
+  /// Trips to the store so far; 0 if not counted.
   virtual int64_t trips() { return 0; }
 
   const std::string& server() const { return server_; }           ///< for errors: "rank 0", "the launcher"
-  std::chrono::milliseconds timeout() const { return timeout_; }  ///< of calls that are given no deadline
+  std::chrono::milliseconds timeout() const { return timeout_; }  ///< for calls without a deadline
 
-  /// Makes the call and returns what it returns, or nothing when the store has not answered by the deadline. Throws CommError
-  /// that names `key` when the store is gone.
+  /// Makes the call and returns its result, or nullopt if the store has not answered by the deadline. Throws CommError that
+  /// names `key` if the store is gone.
   template <class Call>
   auto ask(const std::string& key, const Deadline& deadline, Call call) {
     const auto answer = std::make_shared<std::optional<decltype(call(std::declval<c10d::Store&>()))>>();
     const auto ask = [answer, call = std::move(call)](c10d::Store& store) { *answer = call(store); };
     return run_or_explain(key, ask, deadline) ? std::move(*answer) : std::nullopt;
   }
-  /// Makes the call as ask() does, where no answer is an error too.
+  /// Makes the call like ask(), but throws if there is no answer.
   template <class Call>
-  auto insist(const std::string& key, const Deadline& deadline, Call call) {
+  auto ask_or_throw(const std::string& key, const Deadline& deadline, Call call) {
     auto answer = ask(key, deadline.with_at_least(kToAnswer), std::move(call));
     if (!answer) no_answer(key, deadline);
     return *std::move(answer);
@@ -72,7 +71,7 @@ class StoreConnection {
   [[noreturn]] void no_answer(const std::string& key, const Deadline& deadline) const;
 
  protected:
-  /// Throws CommError: the store is gone, as `problem` says.
+  /// Throws CommError: the store is gone because of `problem`.
   [[noreturn]] void gone(const std::string& key, const std::string& problem) const;
 
  private:

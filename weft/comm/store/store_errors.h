@@ -1,6 +1,5 @@
-// Errors of waiting at a store. LostRank knows whom the wait was for, so that a launcher can name that rank; its text begins
-// with "rank N", in numbers of the world. StoreGone: the connection has broken; whoever knows what the store was asked for
-// makes an error of it.
+// Errors of waits at a store. LostRank holds the awaited rank, so a launcher can name it; its text begins with "rank N", the
+// world rank. StoreGone: the connection has broken; the caller, which knows the request, turns it into an error.
 #pragma once
 
 #include <exception>
@@ -16,25 +15,25 @@ class LostRank : public CommError {
  public:
   /// `text` begins with "rank N", N being `rank`.
   LostRank(int rank, const std::string& text) : CommError(text), rank_(rank) {}
-  int rank() const { return rank_; }  ///< of the world
+  int rank() const { return rank_; }  ///< world rank
 
  private:
   int rank_;
 };
 
-/// The rank that an error knows was lost, or -1.
+/// Returns the rank that an error reports as lost, or -1.
 inline int lost_rank_of(const std::exception& error) {
   const auto* lost = dynamic_cast<const LostRank*>(&error);
   return lost == nullptr ? -1 : lost->rank();
 }
 
-/// Throws CommError, or LostRank where a rank is named (not below 0).
+/// Throws LostRank if `rank` is at least 0, else CommError.
 [[noreturn]] inline void throw_failure(int rank, const std::string& text) {
   if (rank >= 0) throw LostRank(rank, text);
   throw CommError(text);
 }
 
-/// The text says how it broke.
+/// The text says how the connection broke.
 class StoreGone : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;

@@ -1,9 +1,9 @@
-// StoreServer: serves a world's store: from rank 0, or from a process that is none of its ranks, such as the launcher, so that
-// it outlives each.
+// StoreServer: serves a world's store: from rank 0, or from a process outside the ranks, such as the launcher, which outlives
+// them.
 //
-// One thread, whatever the number of ranks; a wait costs it nothing while it lasts (key_table.h). With a token, a connection
-// that does not prove that it knows it (proof.h) within five seconds is dropped, as is one that speaks another language; until
-// then it costs less than a KiB. A client that vanishes without a word is dropped after a minute or two.
+// Uses one thread for any number of ranks; pending waits cost no time (key_table.h). If there is a token, a connection that
+// does not prove within five seconds that it knows the token (proof.h) is dropped, as is one that violates the protocol; an
+// unproven connection takes less than a KiB. A client that vanishes silently is dropped after about 15 minutes.
 #pragma once
 
 #include <memory>
@@ -17,23 +17,23 @@ namespace weft {
 
 class ServerLoop;  // its thread, comm/store/server_loop.h
 
-/// Serves a world's store while it lives.
+/// Serves a world's store for its lifetime.
 class StoreServer {
  public:
-  /// Serves on a socket that listens (base/loopback.h, base/interfaces.h); with an empty token to all who can reach that.
-  /// Throws CommError.
+  /// Serves on a listening socket (base/loopback.h, base/interfaces.h); with an empty token, anyone who can reach it is
+  /// accepted. Throws CommError.
   explicit StoreServer(FileDescriptor socket, std::string token = "");
-  /// Sends what has been answered, for up to a second.
+  /// Flushes pending answers for up to a second.
   ~StoreServer();
   StoreServer(const StoreServer&) = delete;
   StoreServer& operator=(const StoreServer&) = delete;
 
-  /// Where a process of this host reaches it.
+  /// Address for processes of this host.
   const std::string& host() const { return host_; }
-  /// The port there.
+  /// Port at that address.
   int port() const { return port_; }
 
-  /// What it has done so far.
+  /// Totals so far.
   StoreCounts counts() const;
 
  private:

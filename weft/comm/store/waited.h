@@ -1,4 +1,4 @@
-// Waits in a store: what may happen meanwhile, how they end, and how long a store may take to answer.
+// Types for waits in a store: the caller's check during a wait, the outcome, and how long a store may take to answer.
 #pragma once
 
 #include <chrono>
@@ -8,50 +8,50 @@
 
 namespace weft {
 
-/// How a wait in a store has ended.
+/// Outcome of a wait in a store.
 enum class WaitEnd {
-  came,        ///< what was waited for
-  failed,      ///< the key that ends the wait too has come
-  passed,      ///< the deadline
-  called_off,  ///< by the watch
-  silent       ///< the store has not answered, not even that the deadline has passed
+  came,        ///< the awaited keys or values arrived
+  failed,      ///< the key that also ends the wait has arrived
+  passed,      ///< the deadline passed
+  called_off,  ///< the watch ended it
+  silent       ///< the store did not answer, even after the deadline
 };
 
-/// What a rank looks at while it waits.
+/// A check that a rank repeats while it waits.
 struct Watch {
-  std::chrono::milliseconds every{200};  ///< how often
-  std::function<bool()> go_on = {};      ///< false ends the wait; empty: nothing is looked at
+  std::chrono::milliseconds every{200};     ///< interval
+  std::function<bool()> keep_waiting = {};  ///< false ends the wait; empty: no check
 };
 
-/// What came of a wait for keys.
+/// Result of a wait for keys.
 struct Waited {
   WaitEnd end = WaitEnd::came;           ///< how it ended
-  std::vector<std::string> values = {};  ///< of the keys; of `failed` the one of that key
+  std::vector<std::string> values = {};  ///< of the keys; for `failed`, the value of the key that ended the wait
 };
 
-/// What a rank brings to a gathering, and to which.
+/// A rank's contribution to a gathering.
 struct Contribution {
-  std::string name;        ///< of the gathering
-  int rank = 0;            ///< who brings it
-  int size = 1;            ///< of the gathering: how many ranks come
-  std::string value = {};  ///< what all get
+  std::string name;        ///< name of the gathering
+  int rank = 0;            ///< contributing rank
+  int size = 1;            ///< number of ranks in the gathering
+  std::string value = {};  ///< value that all ranks receive
 };
 
-/// What came of a gathering.
+/// Result of a gathering.
 struct Gathered {
   WaitEnd end = WaitEnd::came;           ///< how it ended
-  std::vector<std::string> values = {};  ///< of all ranks, by rank; of `failed` the one of that key
+  std::vector<std::string> values = {};  ///< by rank; for `failed`, the value of the key that ended the wait
 
-  // Of `passed`.
-  int missing = 0;                      ///< ranks that have not come
+  // For `passed`:
+  int missing = 0;                      ///< number of missing ranks
   std::vector<int> missing_ranks = {};  ///< the first of them
 
-  // A rank that came with another size, where there is one; the gathering has failed then.
-  int other_rank = -1;  ///< that rank; -1: there is none
-  int other_size = 0;   ///< the size it came with
+  // A rank with a different size, if any; the gathering has then failed.
+  int other_rank = -1;  ///< its rank; -1: no mismatch
+  int other_size = 0;   ///< its size
 };
 
-/// The time that a store which is well has for answering, also at the very end of a deadline.
+/// Time for a healthy store to answer, even at the very end of a deadline.
 inline constexpr std::chrono::milliseconds kToAnswer{500};
 
 }  // namespace weft

@@ -16,8 +16,8 @@ namespace weft {
 
 namespace {
 
-/// Calls of(i) for i in [0, parts), each on a thread: as an operator of LibTorch's on a tensor of so many elements, whose loop
-/// is compiled for OpenMP. The atomic tells the thread sanitizer, which does not see into LibTorch, in what order they run.
+/// Calls of(i) for i in [0, parts), each on a thread, from a LibTorch operator on a tensor of `parts` elements, whose loop is
+/// compiled with OpenMP. The atomic makes the ordering visible to the thread sanitizer, which cannot see into LibTorch.
 void on_threads(int64_t parts, c10::function_ref<void(int64_t)> of) {
   std::vector<int64_t> numbers(static_cast<size_t>(parts));
   std::iota(numbers.begin(), numbers.end(), 0);
@@ -29,8 +29,8 @@ void on_threads(int64_t parts, c10::function_ref<void(int64_t)> of) {
                                     .declare_static_shape({parts})
                                     .add_output(tensor)
                                     .build();
-  // Not on this stack, of which the threads may read nothing before they have been told the order. And the loop is of two
-  // dimensions, as LibTorch calls it: it would wrap one of a single dimension in another.
+  // Not on this stack, which the threads may not read before the ordering is established. The loop takes two dimensions, since
+  // LibTorch would wrap a one-dimensional loop in another.
   static std::atomic<int64_t> order = 0;
   const auto loop = [&](char** data, const int64_t* strides, int64_t columns, int64_t rows) {
     order.fetch_add(1, std::memory_order_acq_rel);
@@ -48,11 +48,11 @@ void on_threads(int64_t parts, c10::function_ref<void(int64_t)> of) {
 
 }  // namespace
 
-int64_t threads_here() { return at::in_parallel_region() ? 1 : at::get_num_threads(); }
+int64_t available_threads() { return at::in_parallel_region() ? 1 : at::get_num_threads(); }
 
 int64_t threads_for(int64_t count, int64_t grain) {
   const int64_t pieces = ceil_divide(count, grain);
-  return pieces <= 1 ? 1 : std::min(pieces, threads_here());
+  return pieces <= 1 ? 1 : std::min(pieces, available_threads());
 }
 
 void parallel_for(int64_t count, int64_t grain, c10::function_ref<void(int64_t begin, int64_t end)> work) {
@@ -66,8 +66,8 @@ void parallel_for(int64_t count, int64_t grain, c10::function_ref<void(int64_t b
   });
 }
 
-void compute_alone() {
-  at::get_num_threads();  // LibTorch sets the number for a thread when that first asks, and not again
+void use_single_thread() {
+  at::get_num_threads();  // LibTorch sets a thread's thread count only when first queried
   set_openmp_threads(1);
 }
 

@@ -1,4 +1,4 @@
-// HostGather: the way back of a collective over hosts: parts go from their owners to one rank of each other host.
+// HostGather: the second half of a collective over hosts: owners send their parts to one rank of each other host.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -12,29 +12,29 @@
 
 namespace weft {
 
-/// How many elements go in one message.
+/// Returns the elements per message.
 int64_t chunk_numel(const at::Tensor& tensor);
-/// Chunk `index` of a part, empty past its end; and all of them.
+/// Chunk `index` of a part, empty past its end; and all its chunks.
 ShardRange chunk_of(ShardRange part, int64_t chunk, int64_t index);
 std::vector<ShardRange> chunks_of(ShardRange part, int64_t chunk);
 
-/// Data that has been asked for.
+/// A requested message.
 struct Expected {
   int peer = 0;
   at::Tensor data;
   Messages::Pending pending;
 };
 
-/// Of one call.
+/// State of one call.
 class HostGather {
  public:
-  /// Asks for the parts of all that this rank talks to. `flat`: where all parts lie; `parts`: by position.
+  /// Requests the parts of all ranks that this rank communicates with. `flat`: tensor with all parts; `parts`: by position.
   HostGather(Messages& messages, const HostMap& map, int rank, const at::Tensor& flat, const std::vector<ShardRange>& parts,
              const Wire& wire);
 
-  /// Sends a chunk of this rank's own part, which becomes what the others get.
+  /// Sends a chunk of this rank's part, which is rounded in place to what the others receive.
   void send(ShardRange chunk);
-  /// Returns once all parts that were asked for are in their places.
+  /// Returns once all requested parts are in place.
   void finish();
 
  private:
@@ -43,7 +43,7 @@ class HostGather {
   Wire wire_;
   std::vector<int> peers_;
   std::vector<Expected> expected_;
-  std::vector<ShardRange> places_;  ///< of what is expected
+  std::vector<ShardRange> places_;  ///< target ranges of the expected messages
 };
 
 }  // namespace weft

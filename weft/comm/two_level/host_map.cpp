@@ -6,7 +6,7 @@
 namespace weft {
 namespace {
 
-/// Where the fixed tree parts [low, high), which holds at least two.
+/// Split point of the fixed tree for [low, high), which has at least two elements.
 int middle(int low, int high) {
   int half = 1;
   while (half * 2 < high - low) half *= 2;
@@ -57,7 +57,7 @@ int HostSum::insert(Node node) {
   return static_cast<int>(nodes_.size()) - 1;
 }
 
-// A branch whose leaves are all on one host is a term.
+// A branch with all its leaves on one host is a term.
 int HostSum::add(const HostMap& map, int low, int high) {
   const int host = map.host_of(low);
   bool together = true;

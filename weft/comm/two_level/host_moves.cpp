@@ -1,4 +1,4 @@
-// The calls of HostOperations that add nothing up.
+// The calls of HostOperations without reductions.
 #include <cstring>
 #include <vector>
 
@@ -20,7 +20,7 @@ std::vector<int> HostOperations::other_firsts() const {
   return firsts;
 }
 
-// A binomial tree over hosts: the one that is v hosts after the root's has it from the one whose number lacks v's lowest bit.
+// A binomial tree over hosts, numbered from the root's: host v receives from host v & (v - 1).
 void HostOperations::broadcast(const at::Tensor& tensor, int root) {
   const int hosts = map_.num_hosts(), host = map_.host_of(rank_), from = map_.host_of(root);
   const auto entry = [&](int number) {
@@ -77,7 +77,7 @@ void HostOperations::all_to_all(const at::Tensor& output, const at::Tensor& inpu
   meet_inside();
 }
 
-// Once the first rank of a host has met those of the others, which have met the ranks of theirs.
+// Ends once the first rank of each host has met its own host's ranks and the other first ranks.
 void HostOperations::barrier() {
   meet_inside();
   for (const int peer : other_firsts()) {

@@ -12,7 +12,7 @@
 namespace weft {
 namespace {
 
-/// Up to here the hosts' sums go to all hosts at once, where each adds them up: one way instead of two.
+/// Up to this size every host's sum goes to all hosts, and each adds them up: one trip instead of two.
 constexpr int64_t kSmallBytes = 16 << 10;
 
 bool is_narrow(at::ScalarType dtype) { return dtype == at::kBFloat16 || dtype == at::kHalf; }
@@ -23,7 +23,7 @@ at::Tensor slice_of(const at::Tensor& flat, ShardRange range) { return flat.narr
 
 const std::byte* bytes_of(const at::Tensor& tensor) { return static_cast<const std::byte*>(tensor.const_data_ptr()); }
 
-/// Part `index` of `parts` equal ones, which begin where vectors do.
+/// Returns part `index` of `parts` equal ones, aligned to vectors.
 ShardRange aligned_share(ShardRange whole, int parts, int index) {
   constexpr int64_t kAlign = 64;
   const int64_t step = round_up(ceil_divide(count(whole), static_cast<int64_t>(parts)), kAlign);
@@ -36,7 +36,7 @@ struct Portion {
   ShardRange range;
 };
 
-/// All that `position` adds up over its host, what goes to others first.
+/// Everything that `position` adds up over its host, chunks for others first.
 std::vector<Portion> portions_of(const HostMap& map, int position, const std::vector<ShardRange>& parts, int64_t chunk) {
   std::vector<Portion> portions;
   const std::vector<int> carried = map.carried(position);
@@ -81,7 +81,7 @@ HostOperations::Parts HostOperations::shards(int64_t numel) const {
   return parts;
 }
 
-// Equal for hosts, so that none sends more than another.
+// Equal shares per host, so no host sends more than another.
 HostOperations::Parts HostOperations::shares(int64_t numel) const {
   Parts parts;
   for (int position = 0; position < map_.size(); ++position) {
@@ -100,7 +100,7 @@ void HostOperations::read_inside(const at::Tensor& input, const std::vector<shm:
   }
 }
 
-// By host, and there by chunk.
+// Indexed by host, then by chunk.
 std::vector<std::vector<Expected>> HostOperations::expect_terms(const std::vector<ShardRange>& chunks, const Wire& wire) {
   std::vector<std::vector<Expected>> expected(map_.num_hosts());
   for (int other = 0; other < map_.num_hosts(); ++other) {

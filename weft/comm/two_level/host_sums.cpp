@@ -1,4 +1,4 @@
-// What HostOperations adds up: on this host, and over hosts.
+// The sums of HostOperations: on this host, and over hosts.
 #include <ATen/ops/empty.h>
 
 #include <cstring>
@@ -14,7 +14,7 @@ const std::byte* begin_of(const at::Tensor& tensor) { return static_cast<const s
 
 }  // namespace
 
-// The terms of this host for a piece, each `stride` elements after the one before.
+// This host's terms of a piece, `stride` elements apart.
 void HostOperations::add_up_inside(ReduceOp op, const at::Tensor& terms, int64_t stride, int64_t begin, int64_t numel,
                                    const void* const* sources) const {
   std::vector<const void*> chosen;
@@ -27,7 +27,7 @@ void HostOperations::add_up_inside(ReduceOp op, const at::Tensor& terms, int64_t
   }
 }
 
-// `terms[h]`: those of host h, side by side.
+// `terms[h]`: the terms of host h, one after another.
 void HostOperations::add_up_hosts(ReduceOp op, const at::Tensor& output, const std::vector<at::Tensor>& terms) const {
   const int64_t numel = output.numel(), item = static_cast<int64_t>(output.element_size());
   const TreeReduction kind{output.scalar_type(), op};
@@ -42,7 +42,7 @@ void HostOperations::add_up_hosts(ReduceOp op, const at::Tensor& output, const s
     return;
   }
   std::vector<const void*> values;
-  std::vector<at::Tensor> sums;  // kept
+  std::vector<at::Tensor> sums;  // keeps the memory of `values`
   for (const HostSum::Node& node : sum_.nodes()) {
     if (node.term >= 0) {
       values.push_back(sources[node.term]);

@@ -1,7 +1,7 @@
-// Messages: what ranks of different hosts send each other in a group's collectives, over c10d.
+// Messages: data between ranks of different hosts in a group's collectives, over c10d.
 //
-// Between two ranks that talk in a call the first message each way is the call's record, so calls that do not match fail with
-// both sides named before their data is looked at; no round trip is spent on it.
+// Between two ranks that communicate in a call, the first message each way is the call's record, so mismatched calls fail with
+// both sides named before their data is used; this costs no extra round trip.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -16,7 +16,7 @@
 
 namespace weft {
 
-/// Of one call at a time. Peers are positions on the axis. Throws what c10d throws, and CommError for calls that do not match.
+/// Messages of one call at a time. Peers are positions on the axis. Throws c10d's errors, and CommError for mismatched calls.
 class Messages {
  public:
   using Pending = c10::intrusive_ptr<c10d::Work>;
@@ -25,18 +25,18 @@ class Messages {
 
   /// Begins a call, the group's `number`th.
   void begin(const Call& call, uint64_t number);
-  /// Sends data, flat; keeps it until finish().
+  /// Sends flat data and keeps it until finish().
   void send(int peer, const at::Tensor& data);
-  /// Asks for data of that type and size; it is there after the wait for what this returns.
+  /// Requests data of that type and size; it is complete after wait() on the result.
   Pending receive(int peer, const at::Tensor& data);
-  /// Sends the record alone, to one who is sent nothing else.
+  /// Sends only the record, to a peer that gets no data.
   void greet(int peer);
-  /// Asks for the record of one who sends nothing else.
+  /// Requests the record of a peer that sends no data.
   void expect(int peer);
   /// Waits for the peer's record and compares it.
   void check(int peer);
   void wait(int peer, const Pending& data);
-  /// Waits until all that was sent has gone, and compares the records that nobody has looked at.
+  /// Waits until all sends are done, and compares the records not checked yet.
   void finish();
 
  private:

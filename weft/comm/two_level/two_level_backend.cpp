@@ -14,7 +14,7 @@
 namespace weft {
 namespace {
 
-/// The plan's ranks on this host, as a group of their own for `purpose`.
+/// The plan's ranks on this host, as a separate group for `purpose`.
 GroupPlan on_this_host(const GroupPlan& plan, const HostMap& map, const std::string& purpose) {
   const int own = map.host_of(plan.axis.index);
   GroupPlan part{{plan.axis.name, {}, map.place_of(plan.axis.index)},
@@ -49,7 +49,7 @@ class HostBackend : public GlooBackend {
   Work receive(const at::Tensor& tensor, int peer, std::string_view what) override {
     return is_near(peer) ? messages_->receive(tensor, map_.place_of(peer), what) : GlooBackend::receive(tensor, peer, what);
   }
-  // After the others' comparing nothing is under way that the host's ranks could meet.
+  // After the comparison no other call is in flight that could interfere with the host's ranks.
   at::Tensor allocate(int64_t numel, at::ScalarType dtype, std::string_view what) override {
     compare({.operation = Operation::allocate, .dtype = dtype, .numel = numel, .what = what}).wait();
     if (inside_) return inside_->backend().allocate(numel, dtype, what);
@@ -60,8 +60,8 @@ class HostBackend : public GlooBackend {
   bool is_near(int peer) const { return map_.host_of(peer) == map_.host_of(rank()); }
 
   HostMap map_;
-  std::shared_ptr<shm::HostGroup> inside_;  ///< of the group's thread, and of allocate()
-  std::shared_ptr<Backend> messages_;       ///< between this host's ranks, of the caller's thread
+  std::shared_ptr<shm::HostGroup> inside_;  ///< used by the group's thread and allocate()
+  std::shared_ptr<Backend> messages_;       ///< between this host's ranks, used by the caller's thread
 };
 
 }  // namespace
@@ -72,7 +72,7 @@ std::shared_ptr<Backend> make_host_backend(const GroupPlan& plan) {
   std::shared_ptr<Backend> messages;
   if (map.members(map.host_of(plan.axis.index)).size() > 1) {
     GroupPlan collectives = on_this_host(plan, map, "inside");
-    collectives.options.message_bytes = 4096;  // none are sent
+    collectives.options.message_bytes = 4096;  // carries no messages
     inside = shm::make_host_group(collectives);
     messages = make_shm_backend(on_this_host(plan, map, "messages"));
   }

@@ -1,5 +1,5 @@
-// Two levels, for an axis over several hosts: shared memory inside each, Gloo between them, however many ranks a host has. Each
-// byte crosses the network once for a host instead of once for a rank (host_operations.h). Calls go on beside the caller's
+// Two-level back end for an axis over several hosts: shared memory inside each, Gloo between them, for any number of ranks per
+// host. Each byte crosses the network once per host instead of once per rank (host_operations.h). Calls overlap the caller's
 // work.
 #pragma once
 
@@ -9,7 +9,7 @@
 
 namespace weft {
 
-/// Of tensors on the CPU. Returns when all ranks of the plan have joined, or throws CommError at its deadline.
+/// Creates a back end for CPU tensors. Returns when all ranks of the plan have joined, or throws CommError at its deadline.
 std::shared_ptr<Backend> make_host_backend(const GroupPlan& plan);
 
 }  // namespace weft

@@ -1,5 +1,4 @@
-// Wire: how elements look on their way between hosts. All that crosses in a reduction goes through here: a compressor is
-// another pack() and unpack().
+// Wire: element format of data that a reduction sends between hosts. A compressor would replace pack() and unpack().
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -9,18 +8,18 @@
 
 namespace weft {
 
-/// Of one call.
+/// Format of one call.
 class Wire {
  public:
-  /// For elements of type `exact`. Sums of float32 are rounded where `across` says so; all else crosses as it is.
+  /// For elements of type `exact`. Sums of float32 are rounded if `across` says so; all other data is sent unchanged.
   Wire(at::ScalarType exact, AcrossHosts across, ReduceOp op);
 
   bool is_exact() const { return packed_ == exact_; }
-  /// Room for the packed form of so many elements.
+  /// Allocates room for `numel` packed elements.
   at::Tensor room(int64_t numel) const;
-  /// The packed form of `elements`: themselves where that is exact.
+  /// Returns the packed form of `elements`: the same tensor if exact.
   at::Tensor pack(const at::Tensor& elements) const;
-  /// The elements that a packed form stands for: itself where that is exact.
+  /// Returns the elements of a packed form: the same tensor if exact.
   at::Tensor unpack(const at::Tensor& packed) const;
 
  private:

@@ -16,18 +16,18 @@ using Clock = std::chrono::steady_clock;
 using std::chrono::milliseconds;
 
 constexpr milliseconds kShowAfter{20};
-/// Before a rank's earlier failure counts, as it may be about to go on; and between two looks at one of this host.
+/// Delay before a rank's earlier failure counts, since the rank may continue; also the interval of checks on this host.
 constexpr milliseconds kLookAfter{200};
-/// Between two looks at others in the end, as each is a trip to the store; what ends the wait comes by itself.
+/// Longest interval between checks of other hosts' ranks, each a trip to the store; the key itself ends the wait at once.
 constexpr milliseconds kLookAtLast{3200};
 
-// Told before what this rank has made for the others goes (its memory, its connections): whoever finds that gone asks why.
+// Reports before this rank's memory and connections go, because ranks that miss them look for the reason.
 [[noreturn]] void give_up(Store& store, const RankRow& wait, double waited_s) {
   const RankTable::Report report = store.table()->report(wait, waited_s);
   try {
     throw_failure(report.culprit, report.text);
   } catch (const Error& error) {
-    tell_failure(store, error);
+    report_failure(store, error);
     throw;
   }
 }
@@ -37,11 +37,11 @@ constexpr milliseconds kLookAtLast{3200};
   if (report.evident()) throw_failure(report.culprit, report.text);
   const std::string text =
       fmt::format("{}: the store, which {} serves, has not answered for {:.1f} s", wait.doing, store.server(), waited_s);
-  store.table()->fail(-1, text);  // so that others do not blame this rank for going
+  store.table()->fail(-1, text);  // so that others do not blame this rank for leaving
   throw CommError(text);
 }
 
-// A wait in the table, once it has lasted for a moment, and when to look at those that it is for.
+// A wait that is shown in the table after a moment, and the schedule of checks of the awaited ranks.
 class Lookout {
  public:
   Lookout(const Store& store, const RankRow& wait) : table_(store.table()), wait_(wait) {}
@@ -52,7 +52,7 @@ class Lookout {
   void now_awaits(const std::vector<int>& ranks) {
     if (waiting_) waiting_->now_awaits(ranks);
   }
-  /// Whether to look at `rank` now: ever more seldom at one of another host (-1 is one).
+  /// Returns whether to check `rank` now: with growing intervals for another host's (such as -1).
   bool is_time(int rank) {
     const bool here = rank >= 0 && table_->on_this_host(rank);
     auto& [next, pause] = here ? here_ : elsewhere_;
@@ -74,7 +74,7 @@ class Lookout {
   Turn here_, elsewhere_;
 };
 
-bool cannot_come(const RankRow& row) { return row.state == RankState::failed || row.state == RankState::ended; }
+bool cannot_arrive(const RankRow& row) { return row.state == RankState::failed || row.state == RankState::ended; }
 
 }  // namespace
 
@@ -90,13 +90,13 @@ std::string await_key(Store store, const std::string& key, const Deadline& deadl
   const int rank = wait.awaits.front();
   const auto go_on = [&] {
     lookout.show();
-    return !lookout.is_time(rank) || !cannot_come(store.table()->read(rank));
+    return !lookout.is_time(rank) || !cannot_arrive(store.table()->read(rank));
   };
   const Waited waited = store.await(key, deadline, {kShowAfter, go_on});
   const double timeout_s = std::chrono::duration<double>(deadline.timeout()).count();
   if (waited.end == WaitEnd::came) return waited.values.front();
   if (waited.end == WaitEnd::silent) throw_silent(store, wait, timeout_s);
-  // What it set before it went still counts.
+  // Keys it set before it ended still count.
   if (waited.end == WaitEnd::called_off && store.has(key)) return store.get(key, deadline, wait.doing);
   give_up(store, wait, timeout_s);
 }
@@ -117,27 +117,27 @@ void await_all(Store store, const std::string& name, const Deadline& deadline, R
   bool gone_before = false;
   const auto go_on = [&] {
     lookout.show();
-    // Ranks of this host are looked at without the store; who of them has gone may have come before.
+    // Ranks of this host are checked without the store; a rank that has gone may have arrived before.
     const bool gone = !gone_before && lookout.is_time(table.rank()) && table.any_gone(wait.awaits);
     gone_before |= gone;
     if (!gone && !lookout.is_time(-1)) return true;
     if (!narrow(store.missing(own, kToAnswer))) return true;
     lookout.now_awaits(wait.awaits);
-    return !table.any_gone(wait.awaits) && !cannot_come(table.read(wait.awaits.front()));
+    return !table.any_gone(wait.awaits) && !cannot_arrive(table.read(wait.awaits.front()));
   };
   const Gathered gathered = store.gather(own, deadline, {kShowAfter, go_on});
   const double timeout_s = std::chrono::duration<double>(deadline.timeout()).count();
   if (gathered.end == WaitEnd::came) return;
   if (gathered.end == WaitEnd::silent) throw_silent(store, wait, timeout_s);
   if (gathered.other_rank >= 0) {
-    throw CommError(fmt::format("{}: rank {} counts {} ranks there, rank {} {}", wait.doing, table.rank(), own.size,
-                                gathered.other_rank, gathered.other_size));
+    throw CommError(fmt::format("{}: rank {} expects {} ranks there, but rank {} expects {}", wait.doing, table.rank(),
+                                own.size, gathered.other_rank, gathered.other_size));
   }
   narrow(gathered);
   give_up(store, wait, timeout_s);
 }
 
-void tell_failure(Store& store, const Error& error) {
+void report_failure(Store& store, const Error& error) {
   store.table()->fail(lost_rank_of(error), error.what());
   store.announce(error);
 }

@@ -1,5 +1,5 @@
-// Waiting for what another rank puts into the store, in sight of all ranks: the wait stands in the table of who waits for whom,
-// and when it is in vain the error names the rank at the end of the chain.
+// Waits for other ranks' keys in the store, visible to all ranks: the wait is listed in the table of waiting ranks, and its
+// error names the rank at the end of the chain of waits.
 #pragma once
 
 #include <chrono>
@@ -11,18 +11,17 @@
 
 namespace weft {
 
-/// A wait for `rank`, on the way to `doing`: "joining group \"dp\"".
+/// Returns a wait for `rank` during `doing`: "joining group \"dp\"".
 RankRow wait_for_rank(int rank, const std::string& doing);
 
-/// The value under `key` of a store that has a table, which wait.awaits.front() sets. Throws LostRank at the deadline, and
-/// within some 200 ms where that rank has failed (with its error) or its process has ended.
+/// Returns the value under `key`, which rank wait.awaits.front() sets, in a store that has a table. Throws LostRank at the
+/// deadline, and within about 200 ms if that rank has failed (with its error) or its process has ended.
 std::string await_key(Store store, const std::string& key, const Deadline& deadline, const RankRow& wait);
 
-/// Returns once all of wait.members have called this with that name, once a name: one trip for each, whatever their number.
-/// Throws as await_key() does.
+/// Returns once all of wait.members have called this with `name`, used only once. One trip per rank. Throws like await_key().
 void await_all(Store store, const std::string& name, const Deadline& deadline, RankRow wait);
 
-/// Tells `error` to all that wait for this rank: those of its groups, and those that meet in the store.
-void tell_failure(Store& store, const Error& error);
+/// Reports `error` to all ranks that wait for this one, in its groups and in the store.
+void report_failure(Store& store, const Error& error);
 
 }  // namespace weft

@@ -15,7 +15,7 @@
 namespace weft {
 namespace {
 
-constexpr size_t kTextBytes = 1024;  // of an error, and of what a rank does; longer ones are cut
+constexpr size_t kTextBytes = 1024;  // for an error, and for a rank's activity; longer texts are cut
 
 std::string one_line(std::string text) {
   std::replace(text.begin(), text.end(), '\n', ' ');
@@ -66,7 +66,7 @@ RankRows::Head& RankRows::head(int rank) const {
   return *reinterpret_cast<Head*>(memory_.data() + static_cast<size_t>(place) * stride_);
 }
 
-// A sequence lock without a fence: whoever reads a new word has seen the odd number before it.
+// A sequence lock without a fence: a reader that sees a new word also sees the odd version set before it.
 void RankRows::write(int rank, const std::string& text) {
   Head& own = head(rank);
   const size_t bytes = std::min(text.size(), most_bytes());

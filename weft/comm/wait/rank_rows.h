@@ -1,4 +1,4 @@
-// RankRows: what ranks write down about themselves (comm/wait/rank_table.h), in memory that all ranks of a host share.
+// RankRows: the ranks' rows (comm/wait/rank_table.h) in memory shared by all ranks of a host.
 #pragma once
 
 #include <atomic>
@@ -12,34 +12,34 @@
 
 namespace weft {
 
-/// A row as it is written.
+/// Stored form of a row.
 struct RankEntry {
   bool waiting = false;
   bool failed = false;
-  int64_t begun = 0;      ///< the last meeting that this rank has begun
+  int64_t begun = 0;      ///< the last meeting this rank has begun
   int64_t failed_in = 0;  ///< the meeting it failed in
   int pid = 0;
   RankRow row = {};
 
   std::string to_text() const;
-  static RankEntry from_text(const std::string& text);  ///< cut off or empty: as far as it goes
+  static RankEntry from_text(const std::string& text);  ///< reads as much as it can of a truncated text
 };
 
 class RankRows {
  public:
-  /// Bytes that the rows of `ranks` ranks of a world of `world` take.
+  /// Returns the bytes for the rows of `ranks` ranks in a world of `world`.
   static size_t bytes(size_t ranks, size_t world);
 
-  /// `ranks` are those of this host, `file` the memory that all of them map.
+  /// `ranks` are this host's ranks, `file` the memory that all of them map.
   RankRows(FileDescriptor file, const std::vector<int>& ranks, size_t world);
 
-  /// Writes a rank's row: by one thread at a time; others may read meanwhile.
+  /// Writes a rank's row, from one thread at a time; others may read concurrently.
   void write(int rank, const std::string& text);
-  /// Reads a rank's row. One that was stopped while it wrote leaves a text of old and new; what can be read of it has to do.
+  /// Reads a rank's row. If the writer was stopped while writing, the text mixes old and new; callers use what is readable.
   std::string read(int rank) const;
 
  private:
-  // A text and the number of times that it was written, times two; odd while it is.
+  // Header of a text. `version` is twice the number of writes; odd during a write.
   struct Head {
     std::atomic<uint32_t> version;
     std::atomic<uint32_t> bytes;
@@ -51,7 +51,7 @@ class RankRows {
   static Word* words(Head& head) { return reinterpret_cast<Word*>(&head + 1); }
   size_t most_bytes() const { return stride_ - sizeof(Head); }
 
-  FileDescriptor file_;  // kept by the first rank, for others to open
+  FileDescriptor file_;  // kept open by the first rank for others to open
   std::vector<int> ranks_;
   size_t stride_;
   shm::Mapping memory_;

@@ -23,10 +23,10 @@ namespace {
 using Clock = std::chrono::steady_clock;
 using std::chrono::milliseconds;
 
-constexpr milliseconds kPublishAfter{1000};  ///< a wait that has lasted so long is told to other hosts
+constexpr milliseconds kPublishAfter{1000};  ///< age of a wait before other hosts see it
 constexpr milliseconds kPublishEvery{250};
-constexpr milliseconds kPatience{1000};  ///< with the store
-constexpr milliseconds kLookOften{20};   ///< for evidence, and ever more seldom
+constexpr milliseconds kPatience{1000};  ///< limit for the store's answer
+constexpr milliseconds kLookOften{20};   ///< first interval of checks for evidence; it grows
 constexpr milliseconds kLookSeldom{200};
 
 std::string memory_key(int rank) { return fmt::format("waits/memory/{}", rank); }
@@ -35,7 +35,7 @@ std::string memory_key(int rank) { return fmt::format("waits/memory/{}", rank); 
 
 std::string wait_row_key(int rank) { return fmt::format("waits/{}", rank); }
 
-// A store that has once not answered is not asked again.
+// A store that has failed to answer is not asked again.
 struct RankTable::Asking {
   Deadline deadline = kPatience;
   bool in_vain = false;
@@ -54,8 +54,8 @@ class RankTable::Publisher {
     thread_.join();
   }
 
-  /// At once. Whoever fails may have ended before the thread looks again.
-  void tell() {
+  /// Publishes immediately: a failing rank may end before the thread's next look.
+  void publish() {
     const std::lock_guard lock(mutex_);
     look();
   }
@@ -71,20 +71,20 @@ class RankTable::Publisher {
     if (text != seen_) since_ = Clock::now();
     seen_ = text;
     const RankEntry entry = RankEntry::from_text(text);
-    const bool tell = entry.failed || (entry.waiting && Clock::now() - since_ >= kPublishAfter);
-    if (!tell && told_.empty()) return;
-    const std::string& due = tell ? text : none_;
-    if (due == told_) return;
+    const bool due_now = entry.failed || (entry.waiting && Clock::now() - since_ >= kPublishAfter);
+    if (!due_now && published_.empty()) return;
+    const std::string& due = due_now ? text : none_;
+    if (due == published_) return;
     try {
       table_.store_->set(wait_row_key(table_.rank_), due, kPatience);
-      told_ = due;
+      published_ = due;
     } catch (const CommError&) {
-      // The store has gone: whoever looks for rows there is told so.
+      // The store has gone: readers of rows notice that themselves.
     }
   }
 
   RankTable& table_;
-  std::string seen_, told_;
+  std::string seen_, published_;
   const std::string none_;
   Clock::time_point since_;
   std::mutex mutex_;
@@ -122,7 +122,7 @@ std::shared_ptr<RankTable> RankTable::join(const Store& store, int rank, const s
         own.get(memory_key(ranks.front()), deadline, fmt::format("rank {} waits for rank {} to start", rank, ranks.front()));
     try {
       file = shm::open_peer_memory(address);
-    } catch (const CommError& error) {  // of a rank that has an error of its own, that is the one to tell
+    } catch (const CommError& error) {  // the first rank's own error, if any, takes precedence
       throw LostRank(ranks.front(), fmt::format("rank {}: rank {} on its host {} cannot join it: {}", ranks.front(), rank,
                                                 hosts[rank], error.what()));
     }
@@ -143,7 +143,7 @@ std::vector<std::shared_ptr<RankTable>> RankTable::threads(const Store& store, c
   return tables;
 }
 
-// The caller of both holds the mutex, or is the constructor.
+// The caller of show_wait() or write() holds the mutex or is the constructor.
 void RankTable::show_wait() {
   RankRow row = waits_.empty() ? RankRow{} : waits_.front();
   row.culprit = own_->row.culprit;
@@ -171,7 +171,7 @@ void RankTable::fail(int culprit, const std::string& text) {
     own_->row.failure = text;
     write();
   }
-  if (publisher_) publisher_->tell();
+  if (publisher_) publisher_->publish();
 }
 
 std::string RankTable::text_of(int rank, Asking& asking) const {
@@ -180,7 +180,7 @@ std::string RankTable::text_of(int rank, Asking& asking) const {
     const std::optional<bool> there = asking.in_vain ? false : store_->has(wait_row_key(rank), asking.deadline);
     asking.in_vain |= !there;
     if (there == true) return store_->get(wait_row_key(rank), asking.deadline, "reading who waits");
-  } catch (const CommError&) {  // the store has gone, and with it perhaps the very rank that is looked for
+  } catch (const CommError&) {  // the store has gone, perhaps with the awaited rank
     asking.in_vain = true;
   }
   return {};
@@ -190,7 +190,7 @@ RankRow RankTable::read(int rank, Asking& asking) const {
   const std::string text = text_of(rank, asking);
   const RankEntry entry = text.empty() ? RankEntry{} : RankEntry::from_text(text);
   RankRow row = entry.row;
-  // A row may have been read while it was written.
+  // A row may have been read during a write.
   std::erase_if(row.awaits, [this](int other) { return other < 0 || other >= static_cast<int>(hosts_.size()); });
   row.process = entry.pid > 0 ? fmt::format("process {} on host {}", entry.pid, hosts_[rank]) : "host " + hosts_[rank];
   row.state = entry.waiting ? RankState::waiting : RankState::running;

@@ -9,7 +9,7 @@
 namespace weft {
 namespace {
 
-// How sure a rank at the end of a chain is the cause.
+// Returns how certainly a rank at the end of a chain is the cause.
 int weight(RankState state) {
   switch (state) {
     case RankState::ended:
@@ -26,18 +26,17 @@ int weight(RankState state) {
   return 0;
 }
 
-// Whether `other` has come to the call that `row` waits in: its own process then moves the data on, whatever it waits for
-// there.
-bool has_come(const RankRow& row, const RankRow& other) {
+// Returns whether `other` has reached the call that `row` waits in: its process then moves the data, even while it waits.
+bool has_arrived(const RankRow& row, const RankRow& other) {
   return other.state == RankState::waiting && row.call > 0 && other.group == row.group && other.call >= row.call;
 }
 
-// Whom a rank waits for that has not come. Where all have, one of them does not move on.
+// The awaited ranks that have not arrived; if all have, all of them, since one of them makes no progress.
 std::vector<int> awaited(const std::vector<RankRow>& rows, int rank) {
   const RankRow& row = rows[rank];
   std::vector<int> missing;
   for (int peer : row.awaits) {
-    if (peer != rank && !has_come(row, rows[peer])) missing.push_back(peer);
+    if (peer != rank && !has_arrived(row, rows[peer])) missing.push_back(peer);
   }
   return missing.empty() ? row.awaits : missing;
 }
@@ -48,7 +47,7 @@ std::vector<int> path_to(const std::vector<int>& before, int rank) {
   return path;
 }
 
-// From where the chain of first links meets itself, round once.
+// The cycle in the chain of first links, traversed once.
 std::vector<int> circle_from(const std::vector<RankRow>& rows, int from) {
   std::vector<int> path = {from};
   while (true) {
@@ -72,8 +71,8 @@ std::string waits_text(const std::vector<RankRow>& rows, const std::vector<int>&
   return fmt::format("{}", fmt::join(links, ", "));
 }
 
-/// Whether the ranks of a circle, on several hosts, are in one call: then none of them is late, but its data.
-bool have_all_come(const std::vector<RankRow>& rows, const std::vector<int>& circle) {
+/// Returns whether a cycle's ranks, on several hosts, are all in the same call: then data is late, not a rank.
+bool all_arrived(const std::vector<RankRow>& rows, const std::vector<int>& circle) {
   const RankRow& first = rows[circle.front()];
   const auto host_of = [](const RankRow& row) {
     return row.process.substr(std::min(row.process.find("host "), row.process.size()));
@@ -88,8 +87,8 @@ bool have_all_come(const std::vector<RankRow>& rows, const std::vector<int>& cir
 
 std::string how(const RankRow& row, RankState state, const std::string& deadline) {
   if (state == RankState::ended) return fmt::format("its {} died", row.process);
-  if (state == RankState::stopped) return fmt::format("its {} is stopped (kill -CONT lets it go on)", row.process);
-  return fmt::format("did not come{}{}", deadline, row.process.empty() ? "" : " (" + row.process + ")");
+  if (state == RankState::stopped) return fmt::format("its {} is stopped (kill -CONT resumes it)", row.process);
+  return fmt::format("did not arrive{}{}", deadline, row.process.empty() ? "" : " (" + row.process + ")");
 }
 
 }  // namespace
@@ -110,7 +109,7 @@ Cause find_cause(const std::vector<RankRow>& rows, int from) {
     const int rank = open.front();
     open.pop_front();
     if (rank != from && weight(rows[rank].state) > (best < 0 ? 0 : weight(rows[best].state))) best = rank;
-    // The rank that asks is blocked, whatever its row says by now; of the others only those that wait lead on.
+    // The asking rank is blocked, even if its row has changed; of the others only waiting ones are followed.
     if (rank != from && rows[rank].state != RankState::waiting) continue;
     for (int peer : awaited(rows, rank)) {
       if (seen[peer]) continue;
@@ -126,21 +125,21 @@ Cause find_cause(const std::vector<RankRow>& rows, int from) {
 std::string describe_cause(const std::vector<RankRow>& rows, const Cause& cause, double waited_s) {
   if (cause.state == RankState::failed) return rows[cause.culprit].failure;
   const std::string deadline = waited_s > 0.0 ? fmt::format(" within {:.1f} s", waited_s) : "";
-  if (cause.culprit < 0 && have_all_come(rows, cause.chain)) {
+  if (cause.culprit < 0 && all_arrived(rows, cause.chain)) {
     std::vector<std::string> places;
     places.reserve(cause.chain.size());
     for (const int rank : cause.chain) {
       places.push_back(fmt::format("{} on {}", rank_on_axis(rank, rows[rank].axis, rows[rank].members), rows[rank].process));
     }
     return fmt::format(
-        "ranks {} have come to {}, but are not done with it{}: is a link between them slow or cut? weft netcheck "
-        "measures each",
+        "ranks {} have reached {} but have not finished it{}: is a link between them slow or cut? weft netcheck "
+        "measures each link",
         fmt::join(places, ", "), rows[cause.chain.front()].doing, deadline);
   }
   if (cause.culprit < 0) {
     std::vector<int> round = cause.chain;
     round.push_back(round.front());
-    return fmt::format("ranks do not go on{}, as each waits for the next: {}", deadline, waits_text(rows, round));
+    return fmt::format("ranks made no progress{}; each awaits the next: {}", deadline, waits_text(rows, round));
   }
   const RankRow& waiter = rows[cause.chain[cause.chain.size() - 2]];
   return fmt::format("rank {}: {}; waits: {}", rank_on_axis(cause.culprit, waiter.axis, waiter.members),

@@ -13,9 +13,9 @@
 namespace weft {
 namespace {
 
-constexpr size_t kMostOpen = 64;  // far below any limit on open files (ulimit -n), which ranks and back ends share
+constexpr size_t kMostOpen = 64;  // far below any limit on open files (ulimit -n), shared with ranks and back ends
 
-constexpr const char* kLeaveIt = "leave the data alone while a training reads it";
+constexpr const char* kLeaveIt = "do not change data while a training reads it";
 
 struct stat status_of(const InputFile& file) {
   struct stat info {};
@@ -42,8 +42,8 @@ void FileSet::read(size_t number, int64_t offset, void* out, int64_t bytes) cons
 }
 
 void FileSet::throw_cut_off(const Member& member, int64_t bytes) {
-  throw InputError(fmt::format("{}: it was cut off while it was in use, from {} bytes to {}; {}", member.path, member.bytes,
-                               bytes, kLeaveIt));
+  throw InputError(
+      fmt::format("{}: truncated while in use, from {} bytes to {}; {}", member.path, member.bytes, bytes, kLeaveIt));
 }
 
 std::shared_ptr<const InputFile> FileSet::opened(size_t number) const {
@@ -56,17 +56,17 @@ std::shared_ptr<const InputFile> FileSet::opened(size_t number) const {
   const Member& member = members_[number];
   InputFile file = open_input(member.path);
   if (!file.reason.empty()) {
-    throw InputError(fmt::format("{}: it was there and cannot be opened again: {}; {}", member.path, file.reason, kLeaveIt));
+    throw InputError(fmt::format("{}: cannot be opened again: {}; {}", member.path, file.reason, kLeaveIt));
   }
   const struct stat info = status_of(file);
   if (info.st_dev != member.device || info.st_ino != member.inode) {
-    throw InputError(fmt::format("{}: it was replaced by another file while it was in use; {}", member.path, kLeaveIt));
+    throw InputError(fmt::format("{}: replaced by another file while in use; {}", member.path, kLeaveIt));
   }
   if (file.bytes < member.bytes) throw_cut_off(member, file.bytes);
   return keep(number, std::move(file));
 }
 
-/// With the lock held.
+/// Requires the lock.
 std::shared_ptr<const InputFile> FileSet::keep(size_t number, InputFile file) const {
   if (open_.size() == kMostOpen) open_.pop_back();
   open_.push_front({number, std::make_shared<const InputFile>(std::move(file))});

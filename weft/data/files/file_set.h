@@ -1,4 +1,4 @@
-// FileSet: many files that are read from again and again, of which few are open at a time.
+// FileSet: many files that are read repeatedly, of which only a few are open at once.
 #pragma once
 
 #include <sys/types.h>
@@ -16,12 +16,11 @@ namespace weft {
 
 class FileSet {
  public:
-  /// Takes over an open file, and returns its number, counted from 0.
+  /// Takes over an open file and returns its number, from 0.
   size_t add(std::string path, InputFile file);
 
-  /// Reads from file `number`. Throws InputError that names the file: when it is cut off before `offset + bytes`, when it was
-  /// closed in between and another one stands at its path by now or it is shorter than it was, and when reading fails.
-  /// Thread-safe.
+  /// Reads from file `number`. Throws InputError, naming the file, if it ends before `offset + bytes`; if it was closed in
+  /// between and its path now leads to another or a shorter file; and if reading fails. Thread-safe.
   void read(size_t number, int64_t offset, void* out, int64_t bytes) const;
 
  private:
@@ -41,7 +40,7 @@ class FileSet {
 
   std::vector<Member> members_;
   mutable std::mutex mutex_;
-  mutable std::list<Opened> open_;  ///< those used last, the last one first
+  mutable std::list<Opened> open_;  ///< most recently used first
 };
 
 }  // namespace weft

@@ -25,11 +25,11 @@ Part part_of(const std::string& word) {
   return training.count(word) > 0 ? Part::training : evaluation.count(word) > 0 ? Part::evaluation : Part::none;
 }
 
-/// The first word of a name that names a part.
+/// First word in a name that marks it as a training or evaluation part.
 struct PartOfName {
   Part part = Part::none;
-  size_t end = 0;    ///< of the word
-  std::string rest;  ///< the name without it, and without digits, so that those of the parts of one set are alike
+  size_t end = 0;    ///< end of the word
+  std::string rest;  ///< the name without it and without digits: equal for all parts of one set
 };
 
 PartOfName part_and_rest(const std::string& name) {
@@ -68,7 +68,7 @@ FolderFiles regular_files(const std::string& folder) {
     } else if (type == fs::file_type::symlink) {
       links.push_back(it->path());
     } else {
-      files.passed_over.push_back(path + (type == fs::file_type::directory ? " (a folder)" : " (no regular file)"));
+      files.passed_over.push_back(path + (type == fs::file_type::directory ? " (a folder)" : " (not a regular file)"));
     }
   }
   if (code) throw InputError(fmt::format("{}: cannot list it: {}; check data.path", folder, code.message()));
@@ -102,7 +102,7 @@ std::string part_pattern(const std::string& name) {
     const bool is_digit = std::isdigit(static_cast<unsigned char>(c)) != 0;
     if (!is_digit || !pattern.ends_with('*')) pattern += is_digit ? '*' : c;
   }
-  if (dot > end) pattern += name.substr(end, 1) + "*";  // with what parts the word from what follows
+  if (dot > end) pattern += name.substr(end, 1) + "*";  // with the separator after the word
   return pattern + name.substr(dot);
 }
 
@@ -110,9 +110,8 @@ void check_one_part(const std::string& folder, const std::vector<std::string>& n
                     const std::function<std::string(const std::string& training, const std::string& evaluation)>& advice) {
   const std::vector<std::string> both = two_parts(names);
   if (both.empty()) return;
-  throw InputError(
-      fmt::format("{}: it holds '{}' and '{}', one part for training and one for evaluation, and would be read as one set; {}",
-                  folder, both[0], both[1], advice(both[0], both[1])));
+  throw InputError(fmt::format("{}: it holds '{}' for training and '{}' for evaluation, which would be read as one set; {}",
+                               folder, both[0], both[1], advice(both[0], both[1])));
 }
 
 }  // namespace weft

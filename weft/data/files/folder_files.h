@@ -1,4 +1,4 @@
-// Which files of a folder are one set of data, and what lies beside them.
+// Selects the files of a folder that form one set of data, and lists the others.
 #pragma once
 
 #include <functional>
@@ -9,24 +9,24 @@
 
 namespace weft {
 
-/// Files of a folder, and what in it is not read.
+/// Files selected from a folder, and those in it that are not read.
 struct FolderFiles {
-  std::vector<std::string> taken;  ///< paths, in the order of their names
-  DataNotes passed_over;           ///< as Dataset::passed_over()
+  std::vector<std::string> taken;  ///< paths in name order
+  DataNotes passed_over;           ///< as in Dataset::passed_over()
 };
 
-/// Regular files of a folder that are not hidden: what of it may be data. Links, subfolders and hidden files are passed over,
-/// without a word those links that lead to files of the folder itself. Throws InputError for a folder that cannot be listed.
+/// Returns the regular, visible files of a folder, which may be data. Links, subfolders and hidden files are passed over; links
+/// to files in the folder itself are not even listed. Throws InputError for a folder that cannot be listed.
 FolderFiles regular_files(const std::string& folder);
 
-/// The first two of `names` that are parts of one set for training and for evaluation, as "train.bin" and "val.bin" or
-/// "x-train-00001.parquet" and "x-validation-00000.parquet" are; empty: there are none.
+/// Returns the first two of `names` that are a training and an evaluation part of one set, such as "train.bin" and "val.bin" or
+/// "x-train-00001.parquet" and "x-validation-00000.parquet"; empty if there are none.
 std::vector<std::string> two_parts(const std::vector<std::string>& names);
 
-/// A pattern for a name that tells a part, and for those of the same part: "x-train-*.parquet", "*-val.bin".
+/// Returns a pattern for a part's name and others of the same part: "x-train-*.parquet", "*-val.bin".
 std::string part_pattern(const std::string& name);
 
-/// Throws InputError where a folder that is to be one set holds two_parts(); `advice` says what to do about the two.
+/// Throws InputError if a folder read as one set holds two_parts(); `advice` says what to do about the two.
 void check_one_part(const std::string& folder, const std::vector<std::string>& names,
                     const std::function<std::string(const std::string& training, const std::string& evaluation)>& advice);
 

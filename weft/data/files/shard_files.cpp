@@ -28,7 +28,7 @@ class LocalShards final : public ShardFiles {
   const std::string& name(size_t number) const override { return paths_[number]; }
   int64_t size(size_t number) const override { return sizes_[number]; }
   DataNotes passed_over() const override { return passed_over_; }
-  int64_t block_bytes() const override { return int64_t{16} << 10; }  // of a tar's headers, what lies between is left alone
+  int64_t block_bytes() const override { return int64_t{16} << 10; }  // suits a tar's headers, without the data between
   void read(size_t number, int64_t offset, void* out, int64_t bytes) const override { files_.read(number, offset, out, bytes); }
 
  private:

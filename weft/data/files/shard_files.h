@@ -1,4 +1,4 @@
-// ShardFiles: files that samples are read from at any place, wherever they are kept.
+// ShardFiles: files with random access to their samples, wherever they are stored.
 #pragma once
 
 #include <cstdint>
@@ -11,29 +11,29 @@
 
 namespace weft {
 
-/// Some files, by number. Thread-safe.
+/// Files by number. Thread-safe.
 class ShardFiles {
  public:
   virtual ~ShardFiles() = default;
-  /// How many there are.
+  /// Number of files.
   virtual size_t count() const = 0;
-  /// A file, as people named it.
+  /// Name of a file as the user gave it.
   virtual const std::string& name(size_t number) const = 0;
-  /// Bytes of a file.
+  /// Size of a file in bytes.
   virtual int64_t size(size_t number) const = 0;
-  /// As Dataset::passed_over(): what lies beside the files in a folder that was named as a whole.
+  /// As Dataset::passed_over(): other content of a folder that was given as a whole.
   virtual DataNotes passed_over() const { return {}; }
-  /// How much is best read at a time where much is read.
+  /// Best size of one read when reading through a file.
   virtual int64_t block_bytes() const = 0;
-  /// Fills `out` with the bytes from `offset` on. Throws InputError that names the file where it ends before that, was
-  /// replaced, or fails.
+  /// Fills `out` with the bytes at `offset`. Throws InputError, naming the file, if it is too short, was replaced, or cannot be
+  /// read.
   virtual void read(size_t number, int64_t offset, void* out, int64_t bytes) const = 0;
 };
 
-/// Files of this machine, and what ShardFiles::passed_over() tells. Throws InputError for one that cannot be opened.
+/// Opens local files; `passed_over` is for ShardFiles::passed_over(). Throws InputError for a file that cannot be opened.
 std::shared_ptr<const ShardFiles> local_shards(const std::vector<std::string>& paths, DataNotes passed_over = {});
 
-/// What a file is, by its beginning.
+/// Detects a file's kind from its first bytes.
 FileKind kind_of(const ShardFiles& files, size_t number);
 
 }  // namespace weft

@@ -29,7 +29,7 @@ int64_t number(std::string_view text) {
   throw InputError(fmt::format("'{}': {}; write train-{{0000..0146}}.tar or {{a,b}}.tar", pattern, why));
 }
 
-/// What the text between two braces stands for.
+/// Returns the alternatives written between two braces.
 std::vector<std::string> choices(const std::string& pattern, const std::string& inside) {
   const size_t dots = inside.find("..");
   std::vector<std::string> out;
@@ -41,7 +41,7 @@ std::vector<std::string> choices(const std::string& pattern, const std::string& 
     return out;
   }
   const std::string first = inside.substr(0, dots), last = inside.substr(dots + 2);
-  if (!is_number(first) || !is_number(last) || number(first) > number(last)) refuse(pattern, "its range is no a..b, a <= b");
+  if (!is_number(first) || !is_number(last) || number(first) > number(last)) refuse(pattern, "its range must be a..b, a <= b");
   if (number(last) - number(first) >= static_cast<int64_t>(kMostNames)) refuse(pattern, "it stands for too many names");
   for (int64_t i = number(first); i <= number(last); ++i) out.push_back(fmt::format("{:0{}}", i, first.size()));
   return out;
@@ -57,7 +57,7 @@ std::vector<std::string> expand_braces(const std::string& pattern) {
     for (std::string& name : names) name += pattern.substr(at, open - at);
     if (open == std::string::npos) return names;
     const size_t close = pattern.find('}', open);
-    if (close == std::string::npos) refuse(pattern, "a brace does not close");
+    if (close == std::string::npos) refuse(pattern, "a brace is not closed");
     const std::vector<std::string> parts = choices(pattern, pattern.substr(open + 1, close - open - 1));
     if (names.size() * parts.size() > kMostNames) refuse(pattern, "it stands for too many names");
     std::vector<std::string> longer;
@@ -79,7 +79,7 @@ bool fits_glob(std::string_view name, std::string_view pattern) {
     } else if (p < pattern.size() && pattern[p] == '*') {
       star = p++, from = n;
     } else if (star != std::string_view::npos) {
-      p = star + 1, n = ++from;  // the star takes one more
+      p = star + 1, n = ++from;  // the star matches one more
     } else {
       return false;
     }

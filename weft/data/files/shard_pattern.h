@@ -1,4 +1,4 @@
-// Names of many files in one word, as shells and WebDataset write them: "train-{0000..0146}.tar", "train-*.tar".
+// Patterns for many file names, as in shells and WebDataset: "train-{0000..0146}.tar", "train-*.tar".
 #pragma once
 
 #include <string>
@@ -7,15 +7,15 @@
 
 namespace weft {
 
-/// The names that the braces of `pattern` stand for, in order: {a,b} each of its parts, {008..012} each number, as wide as the
-/// first one is; several braces all combinations, not nested. Without braces the pattern itself. Throws InputError for one that
-/// does not close, or stands for more than a million names.
+/// Expands the braces of `pattern`, in order: {a,b} to its parts, {008..012} to its numbers, zero-padded as the first; several
+/// braces to all combinations. Braces do not nest. Without braces, returns the pattern itself. Throws InputError for a brace
+/// that is not closed, and for more than a million names.
 std::vector<std::string> expand_braces(const std::string& pattern);
 
-/// Whether there is a '*' or '?' in it.
+/// True if `name` contains '*' or '?'.
 bool is_glob(std::string_view name);
 
-/// Whether a name fits a pattern, where '*' stands for any text and '?' for one byte.
+/// True if a name matches a pattern, in which '*' stands for any text and '?' for one byte.
 bool fits_glob(std::string_view name, std::string_view pattern);
 
 }  // namespace weft

@@ -17,7 +17,7 @@ namespace {
 
 constexpr int64_t kMostText = 64, kBlock = 512;
 
-/// Where libarchive, which is C, gets bytes from. What is thrown goes around it.
+/// Source of bytes for libarchive, which is C: exceptions are stored, and rethrown after it returns.
 struct Source {
   const ShardFiles& files;
   size_t number;
@@ -64,13 +64,13 @@ std::string text_of(archive* reader, int64_t bytes) {
   return text;
 }
 
-/// In any case.
-bool ends_so(const std::string& name, const std::string& ending) {
+/// Ignores case.
+bool ends_with_any_case(const std::string& name, const std::string& ending) {
   const auto alike = [](unsigned char a, unsigned char b) { return std::tolower(a) == std::tolower(b); };
   return name.size() >= ending.size() && std::equal(ending.rbegin(), ending.rend(), name.rbegin(), alike);
 }
 
-/// Where zeros end, from `at` on, in whole blocks.
+/// End of a run of zeros from `at`, in whole blocks.
 int64_t end_of_zeros(const Source& source, int64_t at) {
   const int64_t size = source.files.size(source.number), most = source.files.block_bytes();
   for (std::vector<char> bytes; at < size; at += static_cast<int64_t>(bytes.size())) {
@@ -82,10 +82,10 @@ int64_t end_of_zeros(const Source& source, int64_t at) {
   return size;
 }
 
-/// A whole tar file ends in two blocks of zeros, of which others write one: without them nobody knows what else there was.
+/// Looks for the end mark: two blocks of zeros, or one from some writers. Without it the file may be truncated.
 TarEnd find_end(const Source& source, int64_t end) {
   const int64_t size = source.files.size(source.number), zeros = end_of_zeros(source, end);
-  if (zeros < end + kBlock || end + kBlock > size) return {.cut = "it ends without an end mark"};
+  if (zeros < end + kBlock || end + kBlock > size) return {.cut = "it has no end mark"};
   return {.bytes_behind = std::max<int64_t>(0, size - zeros)};
 }
 
@@ -107,14 +107,14 @@ TarEnd read_tar(const ShardFiles& files, size_t number, const std::string& text_
                                                           : reason(reader.get())};
   };
   if (archive_read_open1(reader.get()) != ARCHIVE_OK) return failed();
-  int64_t end = 0;  // of what was read, in whole blocks
+  int64_t end = 0;  // end of the members read, in whole blocks
   while (true) {
     archive_entry* entry = nullptr;
     const int status = archive_read_next_header(reader.get(), &entry);
     if (status == ARCHIVE_EOF) return find_end(source, end);
     if (status < ARCHIVE_WARN) return failed();
     const char* name = archive_entry_pathname(entry);
-    if (name == nullptr) name = archive_entry_pathname_utf8(entry);  // that this locale cannot write
+    if (name == nullptr) name = archive_entry_pathname_utf8(entry);  // the locale cannot represent it
     TarMember member{.name = name == nullptr ? "" : name,
                      .offset = archive_filter_bytes(reader.get(), 0),
                      .bytes = archive_entry_size(entry),
@@ -127,7 +127,8 @@ TarEnd read_tar(const ShardFiles& files, size_t number, const std::string& text_
     end = member.offset + (bytes + kBlock - 1) / kBlock * kBlock;
     if (member.is_link) take(member);
     if (!has_bytes) continue;
-    if (ends_so(member.name, text_ending) && member.bytes <= kMostText) member.text = text_of(reader.get(), member.bytes);
+    if (ends_with_any_case(member.name, text_ending) && member.bytes <= kMostText)
+      member.text = text_of(reader.get(), member.bytes);
     take(std::move(member));
   }
 }

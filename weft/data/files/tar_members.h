@@ -1,4 +1,4 @@
-// Members of a tar file, and where their bytes lie in it, by libarchive.
+// Members of a tar file and their offsets in it, by libarchive.
 #pragma once
 
 #include <c10/util/FunctionRef.h>
@@ -10,24 +10,24 @@
 
 namespace weft {
 
-/// A regular file in a tar file, or a link to one.
+/// Regular file in a tar file, or a link to one.
 struct TarMember {
-  std::string name;      ///< with its folders
+  std::string name;      ///< including its folders
   int64_t offset = 0;    ///< of its first byte in the tar file
   int64_t bytes = 0;     ///< its length
-  std::string text;      ///< its contents, of those that were asked for
-  bool is_link = false;  ///< a symbolic or hard link, whose bytes are another's
+  std::string text;      ///< its contents, if requested
+  bool is_link = false;  ///< a symbolic or hard link, whose bytes are those of another member
 };
 
-/// How a tar file ends.
+/// End of a tar file.
 struct TarEnd {
-  std::string cut = {};      ///< why it is no whole tar file; empty where it is one
-  int64_t bytes_behind = 0;  ///< that follow its end mark and are no padding: of another tar file, perhaps, which is not read
+  std::string cut = {};      ///< why it is not a whole tar file; empty: it is one
+  int64_t bytes_behind = 0;  ///< bytes after its end mark that are not padding, perhaps another tar file; not read
 };
 
-/// Goes once through file `number`, uncompressed, and hands its regular files and links out in order; of those whose name ends
-/// in `text_ending`, in any case, and that have no more than 64 bytes, with their contents. Reads no more of the others than
-/// blocks bring. Throws InputError where reading fails.
+/// Reads through file `number` once, uncompressed, and passes on its regular files and links in order. Includes the contents of
+/// those of at most 64 bytes whose name ends in `text_ending`, in any case. Other contents are read only where they share a
+/// block with a header. Throws InputError if reading fails.
 TarEnd read_tar(const ShardFiles& files, size_t number, const std::string& text_ending,
                 c10::function_ref<void(TarMember)> take);
 

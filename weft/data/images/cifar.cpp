@@ -18,13 +18,13 @@ namespace {
 
 constexpr int64_t kSize = 32, kPlane = kSize * kSize, kPixels = 3 * kPlane;
 
-/// What differs between the two.
+/// Differences between the two sets.
 struct Form {
-  int64_t labels;  ///< bytes before an image's pixels, the last of which counts
+  int64_t labels;  ///< bytes before an image's pixels; the last is the label used
   int classes;
-  const char* archive;  ///< the folder that unpacking makes
-  const char* packed;   ///< what is to be unpacked
-  const char* python;   ///< the folder of the form that is not read, and a file of it
+  const char* archive;  ///< folder made by unpacking
+  const char* packed;   ///< archive to be unpacked
+  const char* python;   ///< folder of the Python form, which is not read, and a file in it
   const char* pickle;
   std::vector<std::string> training, test;
 };
@@ -51,7 +51,7 @@ class Cifar final : public ImageSource {
     const std::string& place = std::filesystem::is_directory(inner, ignored) ? inner : folder;
     check_form(folder, place + "/" + form.training[0]);
     for (const std::string& file : training ? form.training : form.test) read(place + "/" + file);
-    if (size() == 0) throw InputError(fmt::format("{}: no good image in its files; get the set again", place));
+    if (size() == 0) throw InputError(fmt::format("{}: no usable image in its files; download the set again", place));
   }
 
   int64_t size() const override { return static_cast<int64_t>(good_.size()); }
@@ -64,7 +64,7 @@ class Cifar final : public ImageSource {
     for (int64_t p = 0; p < kPlane; ++p) {
       for (int64_t c = 0; c < 3; ++c) picture.pixels[p * 3 + c] = planes[c * kPlane + p];
     }
-    return cropped(std::move(picture), choose);
+    return crop_picture(std::move(picture), choose);
   }
 
   std::string name(int64_t index) const override { return name_of(good_[static_cast<size_t>(index)]); }
@@ -86,7 +86,7 @@ class Cifar final : public ImageSource {
     return fmt::format("{}, image {}", files_[file].path, record - files_[file].first);
   }
 
-  /// Tells what is there in place of the files.
+  /// Throws if `folder` holds another form of the set.
   void check_form(const std::string& folder, const std::string& first) const {
     std::error_code ignored;
     if (std::filesystem::exists(first, ignored)) return;
@@ -94,19 +94,18 @@ class Cifar final : public ImageSource {
     const InputFile pickle = open_input(folder + "/" + form_.pickle);
     const bool is_pickle = pickle.reason.empty() && read_head(folder, pickle).starts_with('\x80');
     if (has(form_.python) || is_pickle) {
-      throw InputError(fmt::format("{}: it holds CIFAR in Python form, pickles, which is not read; {}", folder, get_it()));
+      throw InputError(
+          fmt::format("{}: it holds CIFAR in Python form (pickles), which weft cannot read; {}", folder, get_it()));
     }
     if (has(form_.packed)) {
-      throw InputError(
-          fmt::format("{}/{}: it is still packed; unpack it there: tar -xzf {}", folder, form_.packed, form_.packed));
+      throw InputError(fmt::format("{}/{}: still packed; unpack it there: tar -xzf {}", folder, form_.packed, form_.packed));
     }
   }
   std::string get_it() const {
     return fmt::format("get the binary form, {}, from https://www.cs.toronto.edu/~kriz/cifar.html", form_.packed);
   }
 
-  /// A file of another kind, which is no matter of BadData. Not looked for in files that look good: pixels may look like
-  /// anything.
+  /// Rejects a file of another kind, whatever BadData says. Not applied to files that look good: pixels may look like anything.
   void check_kind(const std::string& path, const InputFile& file) const {
     const std::string head = read_head(path, file);
     const auto label = static_cast<size_t>(form_.labels - 1);
@@ -125,19 +124,19 @@ class Cifar final : public ImageSource {
     if (file.bytes == 0 || rest != 0) {
       if (bad_ == BadData::refuse) {
         throw InputError(
-            fmt::format("{}: {} bytes are not a whole number of images of {} bytes; it is cut off, or of another set; get it "
-                        "again, {}",
+            fmt::format("{}: {} bytes are not a whole number of images of {} bytes; it is truncated, or from another set; get "
+                        "it again, {}",
                         path, file.bytes, record(), kOrSkip));
       }
-      left_out_.push_back(file.bytes == 0 ? fmt::format("{}: it is empty", path)
-                                          : fmt::format("{}: its last {} bytes, which are no whole image", path, rest));
+      left_out_.push_back(file.bytes == 0 ? fmt::format("{}: empty", path)
+                                          : fmt::format("{}: its last {} bytes, less than an image", path, rest));
     }
     const int64_t first = records(), bytes = file.bytes - rest;
     bytes_.resize(bytes_.size() + static_cast<size_t>(bytes));
     const int64_t count = read_input(file, 0, bytes_.data() + first * record(), bytes);
     if (count != bytes) {
-      throw InputError(
-          fmt::format("cannot read '{}': {}", path, count < 0 ? std::strerror(errno) : "it was cut off meanwhile"));
+      const char* why = count < 0 ? std::strerror(errno) : "truncated while it was read";
+      throw InputError(fmt::format("cannot read '{}': {}", path, why));
     }
     files_.push_back({path, first});
     for (int64_t i = first; i < records(); ++i) take(i);
@@ -151,7 +150,7 @@ class Cifar final : public ImageSource {
     }
     const std::string what = fmt::format("{}: label {} is not below {}", name_of(i), label, form_.classes);
     if (bad_ == BadData::refuse) {
-      throw InputError(fmt::format("{}; the file is damaged, or of another set; get it again, {}", what, kOrSkip));
+      throw InputError(fmt::format("{}; the file is damaged, or from another set; get it again, {}", what, kOrSkip));
     }
     add_note(left_out_, what);
   }
@@ -159,7 +158,7 @@ class Cifar final : public ImageSource {
   const Form& form_;
   const BadData bad_;
   std::vector<uint8_t> bytes_;
-  std::vector<int64_t> good_;  ///< records that are samples
+  std::vector<int64_t> good_;  ///< records used as samples
   std::vector<File> files_;
   DataNotes left_out_;
 };

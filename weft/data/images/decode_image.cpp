@@ -17,7 +17,7 @@ namespace weft {
 
 namespace {
 
-/// The kind of a file that is neither JPEG nor PNG, by how it begins.
+/// Names the kind of a file that is neither JPEG nor PNG, from its first bytes.
 std::string image_kind(const std::vector<uint8_t>& file) {
   const std::string_view begin(reinterpret_cast<const char*>(file.data()), std::min<size_t>(file.size(), 32));
   const auto has = [&](size_t at, std::string_view text) { return begin.size() >= at && begin.substr(at).starts_with(text); };
@@ -30,16 +30,16 @@ std::string image_kind(const std::vector<uint8_t>& file) {
   if (has(4, "ftypavi")) kind = "AVIF";
   if (has(4, "ftyphei") || has(4, "ftypmif1")) kind = "HEIC";
   if (has(4, "jP  ") || has(0, "\xff\x4f\xff\x51")) kind = "JPEG 2000";
-  if (has(0, "version https://git-lfs")) return "a pointer of Git LFS and no image; get the files themselves (git lfs pull)";
-  if (has(0, "<!DOCTYPE") || has(0, "<!doctype") || has(0, "<html")) return "a page of the web (HTML), and no image";
+  if (has(0, "version https://git-lfs")) return "a Git LFS pointer, not an image; get the files themselves (git lfs pull)";
+  if (has(0, "<!DOCTYPE") || has(0, "<!doctype") || has(0, "<html")) return "an HTML page, not an image";
   if (kind == nullptr) return "neither a JPEG nor a PNG image";
-  return fmt::format("neither a JPEG nor a PNG image, but {}, which is not read; convert it", kind);
+  return fmt::format("neither a JPEG nor a PNG image, but {}, which weft does not read; convert it", kind);
 }
 
 DecodedCrop decode_as_stored(const std::vector<uint8_t>& file, const ImageDecoding& decoding, ChooseCrop choose,
                              const std::string& name) {
   if (is_jpeg(file)) return decode_jpeg(file, decoding.channels, choose, name);
-  if (is_png(file)) return cropped(decode_png(file, decoding, name), choose);
+  if (is_png(file)) return crop_picture(decode_png(file, decoding, name), choose);
   throw BadDataError(fmt::format("{}: {}", name, image_kind(file)));
 }
 
@@ -70,10 +70,10 @@ DecodedCrop decode_image(const std::vector<uint8_t>& file, const ImageDecoding& 
     const bool lies = orientation.transposed;
     return as_stored(choose(lies ? width : height, lies ? height : width), height, width, orientation);
   };
-  return upright(decode_as_stored(file, decoding, stored, name), orientation);
+  return turn_upright(decode_as_stored(file, decoding, stored, name), orientation);
 }
 
-DecodedCrop cropped(Picture picture, ChooseCrop choose) {
+DecodedCrop crop_picture(Picture picture, ChooseCrop choose) {
   const Crop crop = choose(picture.height, picture.width);
   return {.picture = std::move(picture),
           .top = static_cast<double>(crop.top),

@@ -1,4 +1,4 @@
-// An image file's bytes, in whichever format it is.
+// Decoding of an image file in any supported format.
 #pragma once
 
 #include <cstdint>
@@ -10,22 +10,22 @@
 
 namespace weft {
 
-/// How names of files end that hold an image, in any case, for people.
+/// Endings of names of image files, in any case, for users.
 inline constexpr const char* kImageEndings = ".jpg, .jpeg, .jfif, .png";
 
-/// Whether an ending, without the dot, is one of them.
+/// True if an ending, without the dot, is one of them.
 bool is_image_ending(std::string_view ending);
-/// Whether it is that of an image of another kind, which is not read: "webp".
+/// True for the ending of an image format that weft does not read: "webp".
 bool is_other_image_ending(std::string_view ending);
-/// An ending as it is compared: in small letters.
+/// Returns an ending in lower case, for comparison.
 std::string lower_case(std::string_view text);
 
-/// The part that `choose` chooses of a JPEG or PNG file. `name` begins errors. Throws BadDataError for bytes that are neither,
-/// or damaged.
+/// Returns the part of a JPEG or PNG file that `choose` selects. `name`: for errors. Throws BadDataError for bytes that are
+/// neither, or damaged.
 DecodedCrop decode_image(const std::vector<uint8_t>& file, const ImageDecoding& decoding, ChooseCrop choose,
                          const std::string& name);
 
-/// The part of a picture that is there whole.
-DecodedCrop cropped(Picture picture, ChooseCrop choose);
+/// Returns the part that `choose` selects of a picture that was decoded whole.
+DecodedCrop crop_picture(Picture picture, ChooseCrop choose);
 
 }  // namespace weft

@@ -21,7 +21,7 @@ class GroupedImages final : public Dataset {
         order_(groups_, options),
         cut_{.samples = order_.items()} {
     if (cut_.samples != images_->size()) {
-      throw InputError(fmt::format("images: {} in groups, {} in all", cut_.samples, images_->size()));
+      throw InputError(fmt::format("images: {} in groups, {} in total", cut_.samples, images_->size()));
     }
     starts_.reserve(groups_.size());
     int64_t start = 0;
@@ -44,7 +44,7 @@ class GroupedImages final : public Dataset {
     int64_t first = size();
     for (const int64_t index : indices) {
       if (index < 0 || index >= size()) {
-        throw InputError(fmt::format("images: sample {} asked for, there are {}", index, size()));
+        throw InputError(fmt::format("images: sample {} requested, but there are only {}", index, size()));
       }
       const auto [turn, offset] = order->place(order->sample(index, cut_));
       images.push_back(starts_[order->group(turn)] + offset);
@@ -61,7 +61,7 @@ class GroupedImages final : public Dataset {
   const std::vector<SampleGroup> groups_;
   const GroupOrder order_;
   const GroupEpoch::Cut cut_;
-  std::vector<int64_t> starts_;  ///< the first image of each group
+  std::vector<int64_t> starts_;  ///< first image of each group
 };
 
 }  // namespace

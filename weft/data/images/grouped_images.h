@@ -9,8 +9,8 @@
 
 namespace weft {
 
-/// `images` are samples of `source`, one each, which is read in groups: the same in an order of their own
-/// (Dataset::is_ordered()), for training. What is random in a sample stays that of the image, wherever it comes.
+/// Returns the samples of `images` in their own training order (Dataset::is_ordered()). `images` has one sample per image of
+/// `source`, which is read in groups. A sample's random draws depend on the image, not on its place in the order.
 std::shared_ptr<Dataset> in_order_of_groups(std::shared_ptr<const Dataset> images, std::shared_ptr<const ImageSource> source,
                                             const GroupOrderOptions& options);
 

@@ -50,21 +50,21 @@ GzFile open_gz(const std::string& path, const std::string& what) {
   return file;
 }
 
-/// Up to `count` bytes; fewer at the end of the file, and of what is there of a gzip stream that ends early and may.
+/// Reads up to `count` bytes; fewer at the end of the file, and from a gzip stream that ends early if `bad` allows it.
 size_t read_some(gzFile file, uint8_t* out, size_t count, const std::string& path, BadData bad) {
   size_t done = 0;
   while (done < count) {
     const auto chunk = static_cast<unsigned>(std::min<size_t>(count - done, 1 << 24));
     const int got = gzread(file, out + done, chunk);
-    if (got > 0 && done + static_cast<size_t>(got) == count) return count;  // what comes after is told when it is read
-    // zlib reports a cut-off stream as an error of its own only once its last bytes are out.
+    if (got > 0 && done + static_cast<size_t>(got) == count) return count;  // errors further on surface when read
+    // zlib reports a truncated stream as a separate error only after its last bytes.
     int code = Z_OK;
     const char* text = gzerror(file, &code);
     if (code == Z_BUF_ERROR && bad == BadData::skip) return done + static_cast<size_t>(std::max(got, 0));
     if (got < 0 || (code != Z_OK && code != Z_STREAM_END)) {
       if (code == Z_BUF_ERROR)
         throw InputError(fmt::format("{}: truncated: the gzip stream ends early; {}, {}", path, kGetAgain, kOrSkip));
-      const char* colon = std::strstr(text, ": ");  // before it, the number of the descriptor
+      const char* colon = std::strstr(text, ": ");  // text before it: the descriptor's number
       const std::string reason = code == Z_ERRNO ? std::system_category().message(errno) : colon ? colon + 2 : text;
       throw InputError(fmt::format("{}: corrupt gzip ({}); {}", path, reason, kGetAgain));
     }
@@ -78,7 +78,7 @@ uint32_t big_endian(const uint8_t* bytes) {
   return uint32_t{bytes[0]} << 24 | uint32_t{bytes[1]} << 16 | uint32_t{bytes[2]} << 8 | uint32_t{bytes[3]};
 }
 
-/// The sizes, and their product in `total`.
+/// Returns the sizes, and their product in `total`.
 std::vector<int64_t> read_header(gzFile file, int dims, const std::string& path, const std::string& what, int64_t& total) {
   uint8_t bytes[4 * 4] = {};
   const size_t header = 4 + 4 * static_cast<size_t>(dims);
@@ -89,7 +89,7 @@ std::vector<int64_t> read_header(gzFile file, int dims, const std::string& path,
         fmt::format("{}: magic number 0x{:08x} is not that of IDX {} (0x{:08x}); check that this is the idx{}-ubyte file", path,
                     magic, what, expected, dims));
   }
-  if (got < header) throw InputError(fmt::format("{}: truncated: {} bytes are no IDX header; {}", path, got, kGetAgain));
+  if (got < header) throw InputError(fmt::format("{}: truncated: {} bytes are not an IDX header; {}", path, got, kGetAgain));
   constexpr int64_t kLargest = int64_t{1} << 48;
   std::vector<int64_t> sizes;
   total = 1;
@@ -108,11 +108,11 @@ void make_room(std::vector<uint8_t>& values, size_t bytes, const std::string& pa
   try {
     values.resize(bytes);
   } catch (const std::bad_alloc&) {
-    throw MemoryError(fmt::format("{}: out of memory: its {} bytes and more do not fit", path, bytes));
+    throw MemoryError(fmt::format("{}: out of memory: it has more than {} bytes", path, bytes));
   }
 }
 
-/// Leaves what there is whole of a file with `have` bytes where its header says `total`.
+/// Keeps the whole items of a file with `have` of the `total` bytes that its header says.
 void keep_whole(IdxFile& file, size_t have, int64_t total) {
   const auto whole = static_cast<int64_t>(have) / (total / file.sizes[0]);
   file.missing = file.sizes[0] - whole;
@@ -127,7 +127,7 @@ IdxFile read_idx(const std::string& path, int dims, const std::string& what, Bad
   IdxFile out;
   int64_t total = 0;
   out.sizes = read_header(file.get(), dims, path, what, total);
-  // Grown as data comes: a corrupt header must not make this ask for terabytes. One byte more finds a file that is too long.
+  // Grown as data arrives: a corrupt header must not allocate terabytes. One byte more detects a file that is too long.
   const auto wanted = static_cast<size_t>(total) + 1;
   size_t have = 0;
   while (have < wanted) {

@@ -1,4 +1,4 @@
-// One IDX file of unsigned bytes: a big-endian header (magic, then a 32-bit size a dimension), then the values. Plain or gzip.
+// IDX file of unsigned bytes: a big-endian header (magic, then one 32-bit size per dimension), then values. Plain or gzip.
 #pragma once
 
 #include <cstdint>
@@ -9,16 +9,16 @@
 
 namespace weft {
 
-/// What an IDX file holds.
+/// Content of an IDX file.
 struct IdxFile {
   std::vector<int64_t> sizes;   ///< [n] labels, [n, height, width] images
   std::vector<uint8_t> values;  ///< row-major
-  int64_t missing = 0;          ///< of sizes[0] as the header has it: what a file that is cut off lacks
+  int64_t missing = 0;          ///< items, counted in the header's sizes[0], that a truncated file lacks
 };
 
-/// Reads the whole file. Throws InputError for a missing, truncated, too long or corrupt file and for a magic number other
-/// than that of `dims`-dimensional bytes; of a truncated one BadData::skip takes what is there whole. `what` ("images",
-/// "labels") goes into the error.
+/// Reads the whole file. Throws InputError for a missing, truncated, too long or corrupt file and for a magic number other than
+/// that of `dims`-dimensional bytes; BadData::skip keeps the whole items of a truncated file. `what` ("images", "labels") goes
+/// into the error.
 IdxFile read_idx(const std::string& path, int dims, const std::string& what, BadData bad = BadData::refuse);
 
 }  // namespace weft

@@ -29,8 +29,8 @@ class IdxImages final : public ImageSource {
     }
     if (size() == 0) {
       throw InputError(images_.missing + labels_.missing > 0
-                           ? fmt::format("{}: cut off before its first image or label ends; get it again", path_)
-                           : fmt::format("{}: no image of it has a label below {}", path_, files.classes));
+                           ? fmt::format("{}: truncated within its first image or label; get it again", path_)
+                           : fmt::format("{}: no image has a label below {}", path_, files.classes));
     }
   }
 
@@ -42,17 +42,17 @@ class IdxImages final : public ImageSource {
   DecodedCrop decode(int64_t index, ChooseCrop choose) const override {
     const int64_t height = images_.sizes[1], width = images_.sizes[2];
     const uint8_t* first = images_.values.data() + place(index) * height * width;
-    return cropped({.height = height, .width = width, .channels = 1, .pixels = {first, first + height * width}}, choose);
+    return crop_picture({.height = height, .width = width, .channels = 1, .pixels = {first, first + height * width}}, choose);
   }
 
   int64_t height() const { return images_.sizes[1]; }
   int64_t width() const { return images_.sizes[2]; }
 
  private:
-  /// In the files.
+  /// Index in the files.
   int64_t place(int64_t index) const { return good_ ? (*good_)[static_cast<size_t>(index)] : index; }
 
-  /// Of a file that is cut off the other one's rest is of no use.
+  /// Drops the surplus of one file if the other is truncated.
   void pair(const ImageFiles& files) {
     const int64_t images = images_.sizes[0] + images_.missing, labels = labels_.sizes[0] + labels_.missing;
     if (images != labels) {
@@ -60,7 +60,7 @@ class IdxImages final : public ImageSource {
                                    images, files.labels, labels));
     }
     const auto note = [&](const IdxFile& file, const std::string& path, const char* what) {
-      if (file.missing > 0) left_out_.push_back(fmt::format("{}: {} at its end, cut off", path, counted(file.missing, what)));
+      if (file.missing > 0) left_out_.push_back(fmt::format("{}: {} at its end, truncated", path, counted(file.missing, what)));
     };
     note(images_, files.images, "image");
     note(labels_, files.labels, "label");
@@ -72,7 +72,7 @@ class IdxImages final : public ImageSource {
     for (size_t i = 0; i < labels_.values.size(); ++i) {
       if (labels_.values[i] >= files.classes) {
         throw InputError(
-            fmt::format("{}: label {} at index {} is not in [0, {}); set model.classes to at least {}, mend the file, {}",
+            fmt::format("{}: label {} at index {} is not in [0, {}); set model.classes to at least {}, fix the file, {}",
                         files.labels, labels_.values[i], i, files.classes, labels_.values[i] + 1, kOrSkip));
       }
     }
@@ -93,7 +93,7 @@ class IdxImages final : public ImageSource {
 
   IdxFile images_, labels_;
   std::string path_;
-  std::optional<std::vector<int64_t>> good_;  ///< places of the images, where not all are
+  std::optional<std::vector<int64_t>> good_;  ///< indices of the images used, if not all
   DataNotes left_out_;
 };
 
@@ -111,8 +111,8 @@ std::shared_ptr<Dataset> open_images(const ImageFiles& files, const PixelScale& 
 
 namespace {
 
-/// The first of a file's usual names that is there, or the last of them: the archive's own, that of unpacked copies on Kaggle,
-/// and a folder of the name around it, as some of these have.
+/// Returns the first of a file's usual names that exists, otherwise the last: the archive's own name, that of unpacked copies
+/// on Kaggle, and that of a file inside a folder of the same name, as in some of these copies.
 std::string mnist_file(const std::string& folder, const std::string& stem, const std::string& kind) {
   const std::string name = stem + "-" + kind;
   std::error_code ignored;

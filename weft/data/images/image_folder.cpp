@@ -18,13 +18,13 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr int kDeepest = 32;                      // folders in a class
-constexpr int64_t kMostBytes = int64_t{1} << 30;  // of an image's file
+constexpr int kDeepest = 32;                      // nested folders in a class
+constexpr int64_t kMostBytes = int64_t{1} << 30;  // per image file
 
 std::vector<uint8_t> read_file(const std::string& path) {
   const InputFile file = open_input(path);
   if (!file.reason.empty()) throw InputError(fmt::format("cannot read the image '{}': {}", path, file.reason));
-  if (file.bytes > kMostBytes) throw BadDataError(fmt::format("{}: {} bytes, more than an image has", path, file.bytes));
+  if (file.bytes > kMostBytes) throw BadDataError(fmt::format("{}: {} bytes, too many for an image", path, file.bytes));
   std::vector<uint8_t> bytes(static_cast<size_t>(file.bytes));
   const int64_t count = read_input(file, 0, bytes.data(), file.bytes);
   if (count < 0) throw InputError(fmt::format("cannot read the image '{}': {}", path, std::strerror(errno)));
@@ -42,12 +42,12 @@ class ImageFolder final : public ImageSource {
   ImageFolder(const std::string& folder, const ImageDecoding& decoding, BadData bad) : decoding_(decoding), bad_(bad) {
     const std::vector<std::string> classes = image_classes(folder);
     if (classes.empty()) {
-      throw InputError(fmt::format("{}: no folders in it; put the images of each class into a folder of its own", folder));
+      throw InputError(fmt::format("{}: no folders in it; put the images of each class into a separate folder", folder));
     }
     for (size_t label = 0; label < classes.size(); ++label) add(folder + "/" + classes[label], static_cast<int32_t>(label));
     if (paths_.empty()) {
       throw InputError(
-          fmt::format("{}: no image ({}) of any class{}", folder, kImageEndings, first_notes({}, passed_over_.notes())));
+          fmt::format("{}: no image ({}) in any class{}", folder, kImageEndings, first_notes({}, passed_over_.notes())));
     }
     pass_over_beside(folder);
   }
@@ -66,7 +66,7 @@ class ImageFolder final : public ImageSource {
  private:
   void add(const std::string& folder, int32_t label) {
     std::vector<std::string> found;
-    std::string other;  // a file of another kind
+    std::string other;  // first file of another kind
     std::error_code error;
     for (fs::recursive_directory_iterator entry(folder, fs::directory_options::follow_directory_symlink, error), end;
          !error && entry != end; entry.increment(error)) {
@@ -87,14 +87,14 @@ class ImageFolder final : public ImageSource {
       }
       if (!entry->is_regular_file(status)) {
         throw InputError(fmt::format("{}: {}; remove it, or put the image there", entry->path().string(),
-                                     status ? status.message() : "named like an image, and no file of one"));
+                                     status ? status.message() : "named like an image, but not a regular file"));
       }
       found.push_back(entry->path().string());
     }
     if (error) throw InputError(fmt::format("cannot list '{}': {}", folder, error.message()));
     if (found.empty()) {
-      const std::string what = fmt::format("{}: no image ({}) of this class{}", folder, kImageEndings,
-                                           other.empty() ? "" : fmt::format(", but {}, which is not read", other));
+      const std::string what = fmt::format("{}: no image ({}) in this class{}", folder, kImageEndings,
+                                           other.empty() ? "" : fmt::format(", only {}, which weft does not read", other));
       if (bad_ == BadData::refuse) throw InputError(fmt::format("{}; add some, remove the folder, {}", what, kOrSkip));
       left_out_.push_back(what);
     }
@@ -103,7 +103,7 @@ class ImageFolder final : public ImageSource {
     labels_.resize(paths_.size(), label);
   }
 
-  /// What lies beside the classes, in no class.
+  /// Notes files next to the class folders.
   void pass_over_beside(const std::string& folder) {
     std::error_code error;
     for (fs::directory_iterator entry(folder, error), end; !error && entry != end; entry.increment(error)) {
@@ -111,7 +111,7 @@ class ImageFolder final : public ImageSource {
       if (is_hidden_name(entry->path().filename().string())) {
         passed_over_.add("hidden", entry->path().string());
       } else if (!entry->is_directory(status)) {
-        passed_over_.add("in no folder of a class", entry->path().string());
+        passed_over_.add("not in a class folder", entry->path().string());
       }
     }
   }
@@ -131,7 +131,7 @@ std::vector<std::string> image_classes(const std::string& folder) {
   std::error_code error;
   for (fs::directory_iterator entry(folder, error), end; !error && entry != end; entry.increment(error)) {
     const std::string name = entry->path().filename().string();
-    std::error_code status;  // of a link that leads nowhere: no folder
+    std::error_code status;  // a dangling link is not a folder
     if (entry->is_directory(status) && !is_hidden_name(name)) classes.push_back(name);
   }
   if (error) throw InputError(fmt::format("cannot list '{}': {}", folder, error.message()));

@@ -1,4 +1,4 @@
-// Images in folders, one folder a class: JPEG and PNG files, as torchvision's ImageFolder takes them.
+// Images in folders, one folder per class: JPEG and PNG files, as in torchvision's ImageFolder.
 #pragma once
 
 #include <memory>
@@ -10,16 +10,14 @@
 
 namespace weft {
 
-/// The images in FOLDER/CLASS/..., at any depth below a class: files that end in kImageEndings, links followed, and
-/// hidden files and folders (is_hidden_name()) passed over. What else is there is told by passed_over(). Labels
-/// are the places of the classes' folders in the order of their names; the images of a class are in the order of their paths.
-/// Throws InputError for a folder that is not there, has no class or no
-/// image, and for a class without images; with BadData::skip such a class keeps its label.
+/// Images in FOLDER/CLASS/..., at any depth below a class: files that end in kImageEndings, links followed, hidden files and
+/// folders (is_hidden_name()) passed over. passed_over() lists everything else found there. Labels are the indices of the class
+/// folders in name order; the images of a class are in path order. Throws InputError for a folder that does not exist or has no
+/// class or no image, and for a class without images; with BadData::skip such a class keeps its label.
 std::shared_ptr<ImageSource> open_image_folder(const std::string& folder, const ImageDecoding& decoding,
                                                BadData bad = BadData::refuse);
 
-/// The names of the classes in it, which are its folders that are not hidden, in the order of their labels. Throws InputError
-/// for a folder that is not there.
+/// Names of the classes, the visible folders in `folder`, in label order. Throws InputError for a folder that does not exist.
 std::vector<std::string> image_classes(const std::string& folder);
 
 }  // namespace weft

@@ -17,10 +17,10 @@ namespace weft {
 
 namespace {
 
-/// How an image goes onto a sample: a part of it, moved, perhaps mirrored.
+/// Placement of an image on a sample: a part of it, shifted, perhaps mirrored.
 struct Placing {
   Crop crop;
-  int64_t top = 0, left = 0;  ///< of what is made of the part, on the sample; may be outside
+  int64_t top = 0, left = 0;  ///< position of the resized part on the sample; may be outside
   bool flip = false;
 };
 
@@ -43,8 +43,8 @@ Crop random_part(int64_t height, int64_t width, const ImageSetOptions& o, Sample
   return {(height - h) / 2, (width - w) / 2, h, w, o.height, o.width};
 }
 
-/// The whole image where it is no larger than a sample; otherwise the middle, in the shape of a sample, as large as fits or the
-/// share of that which is told.
+/// Returns the whole image if it is no larger than a sample; otherwise its middle, with a sample's aspect ratio, as large as
+/// fits or `middle` of that.
 Crop middle_part(int64_t height, int64_t width, const ImageSetOptions& o) {
   if (height <= o.height && width <= o.width) return {0, 0, height, width, height, width};
   const double fit = std::min(static_cast<double>(height) / static_cast<double>(o.height),
@@ -94,7 +94,7 @@ class ImageSet final : public Dataset, public FillsRows {
 
   void fill_row(int64_t index, int64_t epoch, Batch& rows, int64_t row, std::vector<std::string>& skipped) const override {
     if (index < 0 || index >= size()) {
-      throw InputError(fmt::format("images: sample {} asked for, there are {}", index, size()));
+      throw InputError(fmt::format("images: sample {} requested, but there are only {}", index, size()));
     }
     const int64_t numel = options_.channels * options_.height * options_.width;
     float* out = rows.inputs.front().mutable_data_ptr<float>() + row * numel;
@@ -102,9 +102,9 @@ class ImageSet final : public Dataset, public FillsRows {
   }
 
  private:
-  /// Makes sample `index`, of that image or, where it is bad, of another; returns its label.
+  /// Makes sample `index` from its image or, if that is bad, from another; returns its label.
   int64_t fill(int64_t index, int64_t epoch, float* out, std::vector<std::string>& skipped) const {
-    constexpr int kMostTries = 100;  // that many one after another are no accident
+    constexpr int kMostTries = 100;  // that many in a row are no accident
     SampleRandom others(splitmix64(options_.seed), epoch, index);
     int64_t image = index;
     std::string last;
@@ -115,13 +115,13 @@ class ImageSet final : public Dataset, public FillsRows {
       } catch (const BadDataError& error) {
         last = error.what();
       }
-      if (options_.bad == BadSample::refuse) throw InputError(fmt::format("{}; mend or remove it, {}", last, kOrSkip));
+      if (options_.bad == BadSample::refuse) throw InputError(fmt::format("{}; fix or remove it, {}", last, kOrSkip));
       skipped.push_back(source_->name(image));
       if (options_.bad == BadSample::replace) continue;
       std::fill(out, out + options_.channels * options_.height * options_.width, 0.0F);
       return kIgnore;
     }
-    throw InputError(fmt::format("{} images one after another are bad, the last one: {}; check data.path", kMostTries, last));
+    throw InputError(fmt::format("{} bad images in a row, the last: {}; check data.path", kMostTries, last));
   }
 
   void make(int64_t index, SampleRandom random, float* out) const {
@@ -161,7 +161,7 @@ class ImageSet final : public Dataset, public FillsRows {
     return placing;
   }
 
-  /// Pixel for pixel, by table.
+  /// Copies pixel for pixel, by table.
   void copy(const DecodedCrop& part, const Placing& placing, float* out) const {
     const Picture& picture = part.picture;
     const int64_t width = options_.width;
@@ -188,7 +188,7 @@ class ImageSet final : public Dataset, public FillsRows {
                        part.picture.channels == options_.channels;
     std::vector<float> own(fills ? 0 : static_cast<size_t>(plane * part.picture.channels));
     float* made = fills ? out : own.data();
-    resample(part, placing.flip, made);
+    resample_crop(part, placing.flip, made);
     const int64_t left = placing.flip ? width - part.out_width - placing.left : placing.left;
     for (int64_t c = 0; c < options_.channels; ++c) {
       const float factor = factor_[c], offset = offset_[c];
@@ -210,9 +210,9 @@ class ImageSet final : public Dataset, public FillsRows {
 
   std::shared_ptr<const ImageSource> source_;
   const ImageSetOptions options_;
-  std::vector<std::array<float, 256>> scaled_;         ///< by channel: what each byte becomes
-  std::vector<float> factor_, offset_;                 ///< by channel: the same of a number in [0, 255]
-  mutable std::vector<std::atomic<bool>> is_checked_;  ///< by image: all of its file was good
+  std::vector<std::array<float, 256>> scaled_;         ///< by channel: value of each byte
+  std::vector<float> factor_, offset_;                 ///< by channel: the same for a number in [0, 255]
+  mutable std::vector<std::atomic<bool>> is_checked_;  ///< by image: its whole file was found good
 };
 
 void check(const ImageSetOptions& o) {
@@ -227,7 +227,7 @@ void check(const ImageSetOptions& o) {
     require(side >= 1 && side <= 1 << 14, fmt::format("samples of {} pixels; it must be in [1, 16384]", side));
   }
   require(fits(o.mean) && fits(o.stddev),
-          fmt::format("{} means and {} standard deviations for {} channels; give one, or one a channel", o.mean.size(),
+          fmt::format("{} means and {} standard deviations for {} channels; give one, or one per channel", o.mean.size(),
                       o.stddev.size(), o.channels));
   for (const double stddev : o.stddev) require(stddev > 0, fmt::format("stddev = {}; it must be positive", stddev));
   require(o.augmentation.crop_padding >= 0 && o.augmentation.crop_padding < std::min(o.height, o.width),

@@ -1,4 +1,4 @@
-// A Dataset of images: decoded, cropped, mirrored and scaled a batch at a time. What is random is drawn from (seed, epoch,
+// A Dataset of images: decoded, cropped, mirrored and scaled batch by batch. Random choices are drawn from (seed, epoch,
 // sample) alone, so neither workers nor ranks nor restarts change a pixel.
 #pragma once
 
@@ -11,34 +11,33 @@
 
 namespace weft {
 
-/// What is done at random to an image for training.
+/// Random changes to an image for training.
 struct Augmentation {
-  int64_t crop_padding = 0;  ///< pixels that the image is moved by, at most, up or down and sideways; black comes in
-  bool flip = false;         ///< mirrored left to right, every second time
-  /// Above 0: a part of the image with at least this share of its area and sides of 3:4 to 4:3, as torchvision's
-  /// RandomResizedCrop takes it (Szegedy et al. 2014, arXiv:1409.4842).
+  int64_t crop_padding = 0;  ///< largest shift in pixels, vertically and horizontally; filled with black
+  bool flip = false;         ///< mirrored left to right, with probability 1/2
+  /// Above 0: a random part with at least this share of the image's area and an aspect ratio of 3:4 to 4:3, as in torchvision's
+  /// RandomResizedCrop (Szegedy et al. 2014, arXiv:1409.4842).
   double least_area = 0.0;
 };
 
-/// How samples are made of images.
+/// How images become samples.
 struct ImageSetOptions {
   int64_t channels = 3;  ///< of samples; 1 (grey) or 3. A source with one channel fills all three
   int64_t height = 32;   ///< rows of samples
   int64_t width = 32;    ///< pixels of a row
-  /// Subtracted from each channel's pixels, taken as numbers in [0, 1], which are divided by the deviation then; one for all
-  /// channels, or one each.
+  /// Mean and standard deviation of each channel's pixels in [0, 1]; pixels become (pixel - mean) / stddev. One value, or one
+  /// per channel.
   std::vector<double> mean = {0.5};
-  std::vector<double> stddev = {0.5};  ///< as the mean: above 0
-  Augmentation augmentation = {};      ///< for training; none: the middle of the image
-  double middle = 0.875;  ///< without: the share of the image that is taken, by its sides, where it is larger than samples are
-  uint64_t seed = 0;      ///< of the augmentation
-  BadSample bad = BadSample::refuse;  ///< what to do with an image that cannot be decoded
+  std::vector<double> stddev = {0.5};  ///< above 0
+  Augmentation augmentation = {};      ///< for training; default: the middle of the image
+  double middle = 0.875;  ///< without augmentation: share of the image used, along its sides, if it is larger than samples
+  uint64_t seed = 0;      ///< for the augmentation
+  BadSample bad = BadSample::refuse;  ///< policy for an image that cannot be decoded
 };
 
-/// Samples of `source`: inputs[0] float32 [n, channels, height, width], target int64 [n]. An image smaller than that has black
-/// around it. An image's file is checked as a whole when it is first read (a byte of memory an image); from then on it is
-/// decoded no further than its part needs. Throws InputError for options out of range; get() what the source throws, and where
-/// a hundred images one after another are bad.
+/// Samples of `source`: inputs[0] float32 [n, channels, height, width], target int64 [n]. Smaller images get a black border. An
+/// image's whole file is checked at its first read (one byte of memory per image); after that, only the part needed is decoded.
+/// Throws InputError for options out of range; get() throws what the source does, and for a hundred bad images in a row.
 std::shared_ptr<Dataset> open_image_set(std::shared_ptr<const ImageSource> source, const ImageSetOptions& options);
 
 }  // namespace weft

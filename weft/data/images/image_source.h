@@ -1,4 +1,4 @@
-// ImageSource: labelled images by index, decoded when they are asked for.
+// ImageSource: labelled images by index, decoded on request.
 #pragma once
 
 #include <cstdint>
@@ -17,18 +17,18 @@ class GroupReader;
 class ImageSource {
  public:
   virtual ~ImageSource() = default;
-  virtual int64_t size() const = 0;                ///< images
-  virtual int64_t label(int64_t index) const = 0;  ///< of an image, not negative
-  /// The part of an image that `choose` chooses. Throws InputError that names the file, and which image of it;
-  /// BadDataError where its bytes are not an image.
+  virtual int64_t size() const = 0;                ///< number of images
+  virtual int64_t label(int64_t index) const = 0;  ///< label of an image, not negative
+  /// Returns the part of an image that `choose` selects. Throws InputError, naming the file and the image in it; BadDataError
+  /// if its bytes are not an image.
   virtual DecodedCrop decode(int64_t index, ChooseCrop choose) const = 0;
-  /// Which image it is, for people: "cifar/data_batch_1.bin, image 17".
+  /// Name of an image, for users: "cifar/data_batch_1.bin, image 17".
   virtual std::string name(int64_t index) const = 0;
-  /// As Dataset::left_out().
+  /// See Dataset::left_out().
   virtual DataNotes left_out() const { return {}; }
-  /// As Dataset::passed_over().
+  /// See Dataset::passed_over().
   virtual DataNotes passed_over() const { return {}; }
-  /// As TokenSource::grouped(): the items are images.
+  /// See TokenSource::grouped(); the items are images.
   virtual const GroupReader* grouped() const { return nullptr; }
 };
 

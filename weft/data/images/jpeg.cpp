@@ -17,12 +17,12 @@ namespace weft {
 
 namespace {
 
-/// libjpeg's errors: a jump out of it, as it is C. Between setjmp and the jump nothing with a destructor is made.
+/// Error handling for libjpeg, which is C: a long jump. No object with a destructor is made between setjmp and the jump.
 struct ErrorJump {
   jpeg_error_mgr manager;
   std::jmp_buf place;
   char message[JMSG_LENGTH_MAX];
-  bool is_memory;  ///< this process's want, no fault of the file
+  bool is_memory;  ///< lack of memory in this process, not damage of the file
 };
 
 [[noreturn]] void jump_out(j_common_ptr info) {
@@ -32,15 +32,15 @@ struct ErrorJump {
   std::longjmp(errors->place, 1);
 }
 
-/// Warnings are of data that is not what it was; those of a file that ends too early or jumps are errors, others are passed
-/// over, as other readers do.
+/// Warnings are about damaged data. A file that ends too early or has bad codes is an error; other warnings are ignored, as
+/// other readers do.
 void warn(j_common_ptr info, int level) {
   if (level >= 0) return;
   const int code = info->err->msg_code;
   if (code == JWRN_JPEG_EOF || code == JWRN_HIT_MARKER || code == JWRN_HUFF_BAD_CODE) jump_out(info);
 }
 
-/// A decompressor and its errors.
+/// Decompressor and its errors.
 struct Decoder {
   jpeg_decompress_struct info{};
   ErrorJump errors{};
@@ -67,7 +67,7 @@ bool is_ink(const jpeg_decompress_struct& info) {
   return info.jpeg_color_space == JCS_CMYK || info.jpeg_color_space == JCS_YCCK;
 }
 
-/// How much of 8 the image is decoded at: the least power of two that has the pixels that are asked for.
+/// Scale of decoding in eighths: the smallest power of two that still has the requested pixels.
 unsigned int eighths(const Crop& crop) {
   unsigned int least = 8;
   for (const unsigned int n : {4U, 2U, 1U}) {
@@ -77,7 +77,7 @@ unsigned int eighths(const Crop& crop) {
   return least;
 }
 
-/// Where the part lies, in pixels of the image as it is decoded.
+/// Place of the part, in pixels of the image as decoded.
 struct Window {
   double top = 0.0, left = 0.0, height = 0.0, width = 0.0;
 };
@@ -96,7 +96,7 @@ bool begin(Decoder& decoder, const Crop& crop, int64_t channels, Window& window)
   return true;
 }
 
-/// Rows [first, first + count) of the picture, from column `left` on; what libjpeg gives may begin further left.
+/// Reads rows [first, first + count) of the picture, from column `left` on; libjpeg's rows may begin further left.
 bool read_rows(Decoder& decoder, JDIMENSION first, JDIMENSION count, JDIMENSION& left, JDIMENSION& width,
                std::vector<uint8_t>& pixels) {
   jpeg_decompress_struct& info = decoder.info;
@@ -112,8 +112,8 @@ bool read_rows(Decoder& decoder, JDIMENSION first, JDIMENSION count, JDIMENSION&
   return true;
 }
 
-/// Goes on to the file's end mark, without making pixels of anything but the last row, in `row`: libjpeg does not look at what
-/// it skips up to the end. Files of several scans were read whole when decoding began.
+/// Reads on to the file's end mark, decoding only the last row, into `row`: libjpeg does not check data that it skips to the
+/// end. Files with several scans were read whole when decoding began.
 bool read_rest(Decoder& decoder, std::vector<uint8_t>& row) {
   jpeg_decompress_struct& info = decoder.info;
   if (setjmp(decoder.errors.place) != 0) return false;
@@ -128,11 +128,11 @@ bool read_rest(Decoder& decoder, std::vector<uint8_t>& row) {
   return true;
 }
 
-/// Pixels of cyan, magenta, yellow and black, each inverted, as colours: rounded as Pillow rounds.
+/// Converts inverted cyan, magenta, yellow and black to colours, rounding as Pillow does.
 void convert_inks(Picture& picture) {
   const int64_t count = picture.height * picture.width;
   const uint8_t* in = picture.pixels.data();
-  uint8_t* out = picture.pixels.data();  // over what was read
+  uint8_t* out = picture.pixels.data();  // in place
   const auto product = [](uint32_t a, uint32_t b) { return ((a * b + 128) + ((a * b + 128) >> 8)) >> 8; };
   for (int64_t i = 0; i < count; ++i, in += 4, out += picture.channels) {
     uint8_t colours[3];
@@ -160,13 +160,13 @@ DecodedCrop decode_jpeg(const std::vector<uint8_t>& file, int64_t channels, Choo
   const jpeg_decompress_struct& info = decoder.info;
   if (int64_t{info.image_height} * info.image_width > kMostPixels) {
     throw BadDataError(
-        fmt::format("{}: {} x {} pixels, more than an image for training has", name, info.image_height, info.image_width));
+        fmt::format("{}: {} x {} pixels, too many for a training image", name, info.image_height, info.image_width));
   }
   const Crop crop = choose(info.image_height, info.image_width);
   DecodedCrop result{.picture = {}, .out_height = crop.out_height, .out_width = crop.out_width, .alone = crop.alone};
   Window window;
   if (!begin(decoder, crop, channels, window)) fail();
-  // A pixel more on each side, for the means at the edges.
+  // One pixel more on each side, for the averages at the edges.
   const auto clip = [](double value, JDIMENSION most) {
     return static_cast<JDIMENSION>(std::clamp(value, 0.0, static_cast<double>(most)));
   };

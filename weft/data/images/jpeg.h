@@ -9,14 +9,14 @@
 
 namespace weft {
 
-/// Whether the bytes begin as a JPEG file does.
+/// True if the bytes begin as a JPEG file does.
 bool is_jpeg(const std::vector<uint8_t>& file);
 
-/// The part of the image that `choose` chooses, with 1 or 3 `channels`. Makes pixels of no more rows and columns than it needs,
-/// at an eighth, a quarter or half of the size where that still has the pixels that are asked for; the rest of the file is gone
-/// through to its end mark nevertheless (Crop::checks_rest). Inks (CMYK, YCCK) become colours as Pillow has it: always stored
-/// inverted, as Adobe does. `name` begins errors. Throws BadDataError for bytes that are cut off, damaged, or of colours that
-/// cannot be made into those channels.
+/// Returns the part of the image that `choose` selects, with 1 or 3 `channels`. Decodes only the rows and columns it needs, at
+/// an eighth, a quarter or half of the size if that still has the requested pixels; the rest of the file is still checked to
+/// its end mark (Crop::checks_rest). Inks (CMYK, YCCK) become colours as in Pillow: always taken as inverted, as Adobe stores
+/// them. `name`: for errors. Throws BadDataError for bytes that are truncated, damaged, or of colours that cannot be
+/// converted to those channels.
 DecodedCrop decode_jpeg(const std::vector<uint8_t>& file, int64_t channels, ChooseCrop choose, const std::string& name);
 
 }  // namespace weft

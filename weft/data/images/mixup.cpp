@@ -19,7 +19,7 @@ namespace {
 constexpr double kLeastAlpha = 1e-3;  // below it all weights are 0 or 1
 constexpr double kMostAlpha = 4.0;    // above it Joehnk's method draws too often
 
-/// Beta(alpha, alpha) by Joehnk's method (1964), in logarithms: small alphas leave nothing of the numbers themselves.
+/// Beta(alpha, alpha) by Joehnk's method (1964), in logarithms: with small alphas the numbers themselves underflow.
 double draw_weight(double alpha, SampleRandom& random) {
   while (true) {
     const double x = std::log1p(-random.uniform()) / alpha, y = std::log1p(-random.uniform()) / alpha;
@@ -29,7 +29,7 @@ double draw_weight(double alpha, SampleRandom& random) {
   }
 }
 
-/// Not by operators: those may start a second pool of OpenMP threads for a loader's thread.
+/// Not by tensor operators: they may start a second pool of OpenMP threads for a loader's thread.
 void mix(const float* own, const float* other, float weight, int64_t count, float* out) {
   for (int64_t i = 0; i < count; ++i) out[i] = weight * own[i] + (1.0F - weight) * other[i];
 }
@@ -81,7 +81,7 @@ class MixedSet final : public Dataset {
  private:
   void check(Batch& batch, size_t samples) const {
     const std::string misfit = samples_misfit(batch, static_cast<int64_t>(samples));
-    if (!misfit.empty()) throw InputError(fmt::format("mixup: {} where {} were asked for", misfit, samples));
+    if (!misfit.empty()) throw InputError(fmt::format("mixup: {}, {} requested", misfit, samples));
     if (batch.inputs.empty() || batch.inputs.front().scalar_type() != at::kFloat || batch.target.scalar_type() != at::kLong ||
         batch.target.dim() != 1) {
       throw InputError("mixup: samples must be float32 images with labels [n] int64");
@@ -90,7 +90,7 @@ class MixedSet final : public Dataset {
     const auto* label = batch.target.const_data_ptr<int64_t>();
     for (int64_t i = 0; i < batch.target.numel(); ++i) {
       if (label[i] < 0 || label[i] >= options_.classes)
-        throw InputError(fmt::format("mixup: label {} is no class of {}", label[i], options_.classes));
+        throw InputError(fmt::format("mixup: label {} is not one of {} classes", label[i], options_.classes));
     }
   }
 

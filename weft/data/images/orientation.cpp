@@ -18,7 +18,7 @@ uint32_t read_number(Bytes bytes, size_t at, size_t count, bool big_endian) {
   return value;
 }
 
-/// The orientation, 1 to 8, that the first folder of a TIFF file tells, as EXIF data is one; 1 where it tells none.
+/// Orientation, 1 to 8, in the first directory of EXIF data, which is a TIFF file; 1 if absent.
 uint32_t in_tiff(Bytes tiff) {
   constexpr size_t kEntryBytes = 12;
   constexpr uint32_t kOrientation = 0x0112;
@@ -45,7 +45,7 @@ Bytes exif_of_jpeg(Bytes file) {
       ++at;
       continue;
     }
-    if (marker == 0xda || marker == 0xd9) return {};  // pixels follow, or nothing
+    if (marker == 0xda || marker == 0xd9) return {};  // pixels or nothing follow
     const size_t bytes = read_number(file, at + 2, 2, true);
     if (bytes < 2 || at + 2 + bytes > file.size()) return {};
     const Bytes segment = file.substr(at + 4, bytes - 2);
@@ -102,7 +102,7 @@ Crop as_stored(const Crop& crop, int64_t height, int64_t width, const Orientatio
   return stored;
 }
 
-DecodedCrop upright(DecodedCrop part, const Orientation& orientation) {
+DecodedCrop turn_upright(DecodedCrop part, const Orientation& orientation) {
   const Picture& from = part.picture;
   Picture to{.height = orientation.transposed ? from.width : from.height,
              .width = orientation.transposed ? from.height : from.width,

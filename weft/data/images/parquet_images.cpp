@@ -62,7 +62,7 @@ class ParquetImageSource final : public ImageSource, public GroupReader {
     try {
       values_of(group);
     } catch (const BadDataError&) {
-      // Whoever asks for an image of it is told.
+      // Reported to the caller that asks for one of its images.
     }
   }
 
@@ -76,12 +76,12 @@ class ParquetImageSource final : public ImageSource, public GroupReader {
     return static_cast<size_t>(std::upper_bound(starts_.begin(), starts_.end(), index) - starts_.begin()) - 1;
   }
   std::string name_of(size_t group, int64_t row) const { return fmt::format("{}, row {}", files_->name(group), row); }
-  /// Of memory, of images that have so many together.
+  /// Memory of a group whose images have `images` bytes in total.
   int64_t bytes_of(int64_t images, size_t group) const {
     return images + files_->groups()[group].rows * static_cast<int64_t>(sizeof(std::string_view));
   }
 
-  /// Takes in the labels of a row group.
+  /// Adds the labels of a row group.
   void add(size_t group) {
     const size_t before = samples_.size();
     try {
@@ -101,7 +101,7 @@ class ParquetImageSource final : public ImageSource, public GroupReader {
       bad(fmt::format("{}: its '{}' is null", name_of(group, row), options_.label_column), "write the label's number there");
     } else if (label < 0 || label >= options_.classes) {
       bad(fmt::format("{}: label {} is not in [0, {})", name_of(group, row), label, options_.classes),
-          "mend it, or set model.classes");
+          "fix it, or set model.classes");
     } else {
       samples_.push_back({static_cast<int32_t>(label), static_cast<int32_t>(row)});
     }
@@ -124,8 +124,8 @@ class ParquetImageSource final : public ImageSource, public GroupReader {
   const ParquetImages options_;
   const std::shared_ptr<const ParquetFiles> files_;
   std::vector<Sample> samples_;
-  std::vector<size_t> groups_;         ///< those that have samples
-  std::vector<int64_t> starts_ = {0};  ///< the first sample of each, and the end
+  std::vector<size_t> groups_;         ///< groups with samples
+  std::vector<int64_t> starts_ = {0};  ///< first sample of each, and the end
   DataNotes left_out_;
   const GroupCache cache_;
 };

@@ -15,8 +15,8 @@ namespace weft {
 
 namespace {
 
-/// libpng's reader, the bytes that it reads, and its errors: a jump out of it, as it is C. Between setjmp and the jump nothing
-/// with a destructor is made.
+/// State of libpng's reader: its input, and error handling by a long jump, because it is C. No object with a destructor is made
+/// between setjmp and the jump.
 struct Reader {
   const uint8_t* next = nullptr;
   size_t left = 0;
@@ -54,8 +54,8 @@ bool read_header(Reader& reader) {
   return true;
 }
 
-/// Whatever the file has, bytes come: grey or red, green, blue, as stored (no gamma is applied), and unless that is dropped how
-/// opaque they are.
+/// Reads any kind of file as bytes: grey or red, green, blue, as stored (no gamma is applied), with opacity unless that is
+/// dropped.
 bool read_pixels(Reader& reader, Transparency transparency, std::vector<uint8_t>& pixels, std::vector<png_bytep>& rows) {
   if (setjmp(png_jmpbuf(reader.png)) != 0) return false;
   png_set_expand(reader.png);
@@ -70,7 +70,7 @@ bool read_pixels(Reader& reader, Transparency transparency, std::vector<uint8_t>
   return true;
 }
 
-/// Pixels of 1 to 4 channels (grey, grey and opacity, RGB, RGB and opacity) as 1 or 3, on black.
+/// Converts pixels of 1 to 4 channels (grey, grey and opacity, RGB, RGB and opacity) to 1 or 3, on black.
 void convert(const std::vector<uint8_t>& from, int64_t have, Picture& picture) {
   const bool has_opacity = have % 2 == 0, is_grey = have < 3;
   const int64_t count = picture.height * picture.width;
@@ -100,7 +100,7 @@ Picture decode_png(const std::vector<uint8_t>& file, const ImageDecoding& decodi
   Reader reader(file);
   if (!read_header(reader)) fail(reader.message);
   const int64_t height = png_get_image_height(reader.png, reader.info), width = png_get_image_width(reader.png, reader.info);
-  if (width * height > kMostPixels) fail("it has more pixels than an image for training");
+  if (width * height > kMostPixels) fail("it has too many pixels for a training image");
   std::vector<uint8_t> pixels;
   std::vector<png_bytep> rows(static_cast<size_t>(height));
   if (!read_pixels(reader, decoding.transparency, pixels, rows)) fail(reader.message);

@@ -9,11 +9,11 @@
 
 namespace weft {
 
-/// Whether the bytes begin as a PNG file does.
+/// True if the bytes begin as a PNG file does.
 bool is_png(const std::vector<uint8_t>& file);
 
-/// The whole image as it is stored, 8 bits of 16, whatever gamma it tells. `name` begins errors. Throws BadDataError for bytes
-/// that are cut off or damaged.
+/// Returns the whole image as stored: gamma is ignored, and 16-bit values keep the upper 8 bits. `name`: for errors. Throws
+/// BadDataError for bytes that are truncated or damaged.
 Picture decode_png(const std::vector<uint8_t>& file, const ImageDecoding& decoding, const std::string& name);
 
 }  // namespace weft

@@ -8,20 +8,20 @@ namespace weft {
 
 namespace {
 
-/// For each pixel of the result, which pixels it is a sum of, and their weights.
+/// Input pixels of each output pixel, and their weights.
 struct Taps {
-  std::vector<int64_t> first;  ///< by pixel of the result
+  std::vector<int64_t> first;  ///< by output pixel
   std::vector<float> weights;  ///< [pixels, count]
-  int64_t count = 0;           ///< of a pixel, those of weight zero included
+  int64_t count = 0;           ///< per output pixel, including those of weight zero
 };
 
-/// How much of a pixel lies in [begin, end).
+/// Share of a pixel that lies in [begin, end).
 double share_within(int64_t pixel, double begin, double end) {
   const auto from = static_cast<double>(pixel);
   return std::max(0.0, std::min(from + 1.0, end) - std::max(from, begin));
 }
 
-/// Of out pixels made of [begin, begin + length), of a picture of `limit`.
+/// Computes `out` pixels from [begin, begin + length) of a picture of size `limit`.
 Taps make_taps(double begin, double length, int64_t out, int64_t limit, bool alone) {
   const double scale = length / static_cast<double>(out), support = std::max(1.0, scale);
   Taps taps;
@@ -50,8 +50,8 @@ void add_row(const uint8_t* from, float weight, int64_t count, float* to) {
   for (int64_t i = 0; i < count; ++i) to[i] += weight * static_cast<float>(from[i]);
 }
 
-/// A row of the picture's width, pixels with their channels side by side and room for `kLanes` - channels values more, becomes
-/// a row of each plane. The lanes beyond the channels are for the compiler, which makes one instruction of all of them.
+/// Resamples a row of the picture, with adjacent channels and space for `kLanes` - channels more values, into a row of each
+/// plane. The extra lanes let the compiler use one instruction for all lanes.
 template <int64_t kChannels, int64_t kLanes>
 void make_row(const float* from, const Taps& taps, int64_t width, int64_t plane, bool flip, float* out) {
   for (int64_t x = 0; x < width; ++x) {
@@ -68,7 +68,7 @@ void make_row(const float* from, const Taps& taps, int64_t width, int64_t plane,
 
 }  // namespace
 
-void resample(const DecodedCrop& crop, bool flip, float* out) {
+void resample_crop(const DecodedCrop& crop, bool flip, float* out) {
   const Picture& picture = crop.picture;
   const Taps rows = make_taps(crop.top, crop.height, crop.out_height, picture.height, crop.alone);
   const Taps columns = make_taps(crop.left, crop.width, crop.out_width, picture.width, crop.alone);

@@ -1,5 +1,5 @@
-// SampleRandom: the numbers that a sample's augmentation draws, keyed by (seed, epoch, sample): no worker, rank or restart is
-// in them.
+// SampleRandom: random numbers for a sample's augmentation, keyed by (seed, epoch, sample) only: independent of worker, rank
+// and restarts.
 #pragma once
 
 #include <cstdint>
@@ -8,10 +8,10 @@
 
 namespace weft {
 
-/// An endless sequence of numbers for one sample of one epoch.
+/// Endless sequence of random numbers for one sample of one epoch.
 class SampleRandom {
  public:
-  /// Of a run's seed; the same for whoever asks for that sample of that epoch.
+  /// Keyed by a run's seed, an epoch and a sample.
   SampleRandom(uint64_t seed, int64_t epoch, int64_t sample)
       : key_(splitmix64(splitmix64(splitmix64(fnv1a("augmentation") ^ seed) ^ static_cast<uint64_t>(epoch)) ^
                         static_cast<uint64_t>(sample))) {}

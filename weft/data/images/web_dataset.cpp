@@ -17,36 +17,36 @@ namespace weft {
 namespace {
 
 constexpr int64_t kMostImageBytes = int64_t{1} << 30;  // of an image
-constexpr const char* kOwnKey = "give each sample a key of its own";
+constexpr const char* kUniqueKey = "give each sample its own key";
 constexpr const char* kAddLabel = "add it, with the label's number";
 constexpr const char* kNoLinks = "put the file itself there (tar --dereference --hard-dereference)";
 
-/// A member of a key.
+/// Member with a key.
 struct Field {
   std::string name;               ///< "jpg", "seg.png"
-  int64_t offset = 0, bytes = 0;  ///< where it lies
-  std::string text;               ///< of a label
+  int64_t offset = 0, bytes = 0;  ///< its place in the shard
+  std::string text;               ///< a label's text
 };
 
-/// What a shard has under one key.
+/// Members of a shard with the same key.
 struct Entry {
   std::string key;
   std::vector<Field> images = {}, labels = {};
   std::string other = {};  ///< an image of a kind that is not read
-  std::string link = {};   ///< the field of a link, which is not followed
+  std::string link = {};   ///< field of a link, which is not followed
 };
 
-/// "a/0001.seg.png" has the key "a/0001" and the field "seg.png", in small letters; names without a dot have none.
+/// "a/0001.seg.png" has the key "a/0001" and the field "seg.png", in lower case; names without a dot have neither.
 std::pair<std::string, std::string> key_and_field(const std::string& name) {
   const size_t slash = name.rfind('/'), base = slash == std::string::npos ? 0 : slash + 1, dot = name.find('.', base);
   if (dot == std::string::npos) return {};
   return {name.substr(0, dot), lower_case(std::string_view(name).substr(dot + 1))};
 }
 
-/// The last part of a field: "png".
+/// Last part of a field: "png".
 std::string_view ending_of(std::string_view field) { return field.substr(field.rfind('.') + 1); }
 
-/// How many of the fields are the plain one ("jpg"), and the one to take: the only plain one, or else the only one.
+/// Returns the number of plain fields ("jpg") and the field to take: the only plain one, otherwise the only one of all.
 std::pair<int64_t, const Field*> pick_field(const std::vector<Field>& fields) {
   const auto is_plain = [](const Field& field) { return field.name.find('.') == std::string::npos; };
   const int64_t plain = std::count_if(fields.begin(), fields.end(), is_plain);
@@ -60,7 +60,7 @@ class WebDataset final : public ImageSource {
       : shards_(std::move(shards)), options_(options) {
     for (size_t shard = 0; shard < shards_->count(); ++shard) open(shard);
     if (samples_.empty()) {
-      throw InputError(fmt::format("{}: {} no image with a label (KEY.jpg or KEY.png beside KEY.cls){}",
+      throw InputError(fmt::format("{}: {} no image with a label (KEY.jpg or KEY.png with KEY.cls){}",
                                    shards_->count() > 0 ? shards_->name(0) : "webdataset",
                                    shards_->count() > 1 ? "it and the other shards have" : "it has",
                                    first_notes(left_out_, passed_over())));
@@ -79,7 +79,7 @@ class WebDataset final : public ImageSource {
 
   DecodedCrop decode(int64_t index, ChooseCrop choose) const override {
     const Sample& sample = at(index);
-    if (sample.bytes > kMostImageBytes) throw BadDataError(fmt::format("{}: more bytes than an image has", name(index)));
+    if (sample.bytes > kMostImageBytes) throw BadDataError(fmt::format("{}: too many bytes for an image", name(index)));
     std::vector<uint8_t> bytes(static_cast<size_t>(sample.bytes));
     shards_->read(static_cast<size_t>(sample.shard), sample.offset, bytes.data(), sample.bytes);
     return decode_image(bytes, options_.decoding, choose, name(index));
@@ -121,21 +121,21 @@ class WebDataset final : public ImageSource {
       }
     });
     if (!end.cut.empty()) {
-      bad(fmt::format("{}: no whole, uncompressed tar file: {}", shards_->name(shard), end.cut), "get it again");
+      bad(fmt::format("{}: not a whole, uncompressed tar file: {}", shards_->name(shard), end.cut), "get it again");
     }
     if (end.bytes_behind > 0) {
-      passed_over_.add("behind its end mark, of another tar file perhaps",
+      passed_over_.add("after its end mark, perhaps another tar file",
                        fmt::format("{}: {} bytes", shards_->name(shard), end.bytes_behind));
     }
     for (const Entry& entry : entries) take(static_cast<int32_t>(shard), entry);
   }
 
-  /// Why none of the fields can be chosen; empty where one can. `what` they are, and what is said of none.
+  /// Returns why none of the fields can be used; empty if one can. `what` names them; `none` is the text for no fields.
   static std::string fault_of(const std::vector<Field>& fields, const char* what, const std::string& none) {
     const auto [plain, field] = pick_field(fields);
     if (field != nullptr) return "";
     if (fields.empty()) return none;
-    if (plain > 1) return "it comes twice in the shard, or with two images or labels";
+    if (plain > 1) return "it appears twice in the shard, or with two images or labels";
     return fmt::format("it has {} {}, as {} and {}: what follows the first dot of a member's name is its field", fields.size(),
                        what, fields[0].name, fields[1].name);
   }
@@ -144,7 +144,7 @@ class WebDataset final : public ImageSource {
     const std::string name = name_of(shard, entry.key);
     const bool has_image = !entry.images.empty();
     if ((!has_image && pick_field(entry.labels).first == 0) || (entry.labels.empty() && pick_field(entry.images).first == 0)) {
-      for (const std::vector<Field>* fields : {&entry.images, &entry.labels}) {  // an image of another kind has been told
+      for (const std::vector<Field>* fields : {&entry.images, &entry.labels}) {  // images of other kinds are already noted
         for (const Field& field : *fields) passed_over_.add("no image with a label", fmt::format("{}.{}", name, field.name));
       }
       return;
@@ -153,19 +153,19 @@ class WebDataset final : public ImageSource {
         fault_of(entry.images, "images",
                  entry.other.empty() ? fmt::format("a .cls without an image ({})", kImageEndings)
                                      : fmt::format("its image is .{}, which is not read ({} are)", entry.other, kImageEndings));
-    const std::string of_label = fault_of(entry.labels, "labels", "no .cls beside its image");
+    const std::string of_label = fault_of(entry.labels, "labels", "no .cls for its image");
     const std::string fault = of_image.empty() ? of_label : of_image;
     if (!fault.empty() && !entry.link.empty()) {
       return bad(fmt::format("{}: {}, and its .{} is a link", name, fault, entry.link), kNoLinks);
     }
     if (!of_image.empty()) return bad(fmt::format("{}: {}", name, of_image), advice_for(has_image, !entry.other.empty()));
-    if (!of_label.empty()) return bad(fmt::format("{}: {}", name, of_label), entry.labels.empty() ? kAddLabel : kOwnKey);
+    if (!of_label.empty()) return bad(fmt::format("{}: {}", name, of_label), entry.labels.empty() ? kAddLabel : kUniqueKey);
     const Field& image = *pick_field(entry.images).second;
     const Field& label = *pick_field(entry.labels).second;
     for (const std::vector<Field>* fields : {&entry.images, &entry.labels}) {
       for (const Field& field : *fields) {
         if (&field != &image && &field != &label) {
-          passed_over_.add("beside the plain field of its key", fmt::format("{}.{}", name, field.name));
+          passed_over_.add("another field is used", fmt::format("{}.{}", name, field.name));
         }
       }
     }
@@ -173,10 +173,10 @@ class WebDataset final : public ImageSource {
   }
 
   static const char* advice_for(bool has_image, bool has_other) {
-    return has_image ? kOwnKey : has_other ? "write it as one of these" : "add it";
+    return has_image ? kUniqueKey : has_other ? "convert it to one of these" : "add it";
   }
 
-  /// Takes the sample in, if its label is good.
+  /// Adds the sample if its label is good.
   void add(int32_t shard, const std::string& key, const Field& image, const std::string& text) {
     const std::string name = name_of(shard, key);
     int64_t label = -1;
@@ -186,9 +186,9 @@ class WebDataset final : public ImageSource {
     const char* end = digits.data() + (last == std::string::npos ? 0 : last + 1);
     const auto [stop, error] = std::from_chars(digits.data(), end, label);
     if (error != std::errc() || stop != end) {
-      bad(fmt::format("{}: its .cls is no number", name), "write the label's number there");
+      bad(fmt::format("{}: its .cls is not a number", name), "write the label's number there");
     } else if (label < 0 || label >= options_.classes) {
-      bad(fmt::format("{}: label {} is not in [0, {})", name, label, options_.classes), "mend it, or set model.classes");
+      bad(fmt::format("{}: label {} is not in [0, {})", name, label, options_.classes), "fix it, or set model.classes");
     } else {
       samples_.push_back({image.offset, image.bytes, shard, static_cast<int32_t>(label), key});
     }

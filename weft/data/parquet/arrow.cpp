@@ -1,7 +1,7 @@
-// Built with Apache Arrow's Parquet.
+// Parquet files, built with Apache Arrow.
 //
-// Each row group is read by a reader of its own, made of the metadata that was read when the file was opened: readers are cheap
-// and not thread-safe. A column of a row group is one read of the file.
+// Each row group gets its own reader, made from the metadata that was read when the file was opened: readers are cheap and not
+// thread-safe. A column of a row group is one read of the file.
 #include <arrow/buffer.h>
 #include <arrow/io/interfaces.h>
 #include <arrow/memory_pool.h>
@@ -33,14 +33,14 @@ namespace {
 
 using arrow::Type;
 
-/// A status as an exception, as Parquet's own errors are.
+/// Converts a status to an exception, like Parquet's own errors.
 template <class T>
 T taken(arrow::Result<T> result) {
   if (!result.ok()) throw parquet::ParquetException(result.status().message());
   return std::move(result).ValueUnsafe();
 }
 
-/// One of the files, as Arrow reads it. What reading it throws goes around Arrow.
+/// One of the files as Arrow's input. Exceptions of its reads are stored, and rethrown after Arrow returns.
 class ShardInput final : public arrow::io::RandomAccessFile {
  public:
   ShardInput(std::shared_ptr<const ShardFiles> files, size_t number) : files_(std::move(files)), number_(number) {}
@@ -83,7 +83,7 @@ class ShardInput final : public arrow::io::RandomAccessFile {
   }
   bool closed() const override { return closed_; }
 
-  /// Throws what reading threw, if it did.
+  /// Rethrows a read's exception, if there was one.
   void rethrow() const {
     if (error_) std::rethrow_exception(error_);
   }
@@ -96,14 +96,14 @@ class ShardInput final : public arrow::io::RandomAccessFile {
   std::exception_ptr error_;
 };
 
-/// What Arrow throws becomes a BadDataError that begins with `name`.
+/// Runs an action; an exception from Arrow becomes a BadDataError that begins with `name`.
 template <class Action>
 auto guarded(const ShardInput& input, const std::string& name, const Action& action) {
   try {
     return action();
   } catch (const Error&) {
     throw;
-  } catch (const std::exception& error) {  // Parquet's own, and whatever damaged lengths lead to
+  } catch (const std::exception& error) {  // Parquet's own, and those caused by damaged lengths
     input.rethrow();
     const std::string text = error.what();
     throw BadDataError(fmt::format("{}: {}", name, shortened(text.substr(0, text.find('\n')))));
@@ -112,7 +112,7 @@ auto guarded(const ShardInput& input, const std::string& name, const Action& act
 
 // --- which columns --------------------------------------------------------------------------------------------------------
 
-/// Where a column is in a file.
+/// Position of a column in a file.
 struct Leaf {
   int index = 0;  ///< among the leaves of the schema
   bool is_list = false;
@@ -122,7 +122,7 @@ bool is_bytes(const arrow::DataType& type) {
   return arrow::is_base_binary_like(type.id()) || arrow::is_binary_view_like(type.id());
 }
 
-/// The leaf that holds what is asked for; none where the type is another.
+/// Returns the leaf that holds the contents asked for; nullptr if the type is different.
 const parquet::arrow::SchemaField* leaf_of(const parquet::arrow::SchemaField& field, ParquetContents contents) {
   const arrow::DataType& type = *field.field->type();
   if (contents == ParquetContents::labels) return arrow::is_integer(type.id()) ? &field : nullptr;
@@ -158,17 +158,17 @@ Leaf find_leaf(const parquet::arrow::SchemaManifest& manifest, const ParquetColu
     if (names.back() != column.name) continue;
     const auto* leaf = leaf_of(field, column.contents);
     if (leaf != nullptr) return {leaf->column_index, is_list_type(*field.field->type())};
-    throw InputError(fmt::format("{}: '{}' is {}, and {} needed; check {}", file, column.name,
+    throw InputError(fmt::format("{}: '{}' is {}, but {} needed; check {}", file, column.name,
                                  shortened(field.field->type()->ToString()), needs(column.contents), column.key));
   }
   const std::string all = shortened(fmt::format("{}", fmt::join(names, ", ")), 400);
-  throw InputError(fmt::format("{}: it has no column '{}', but {}; set {}", file, column.name, all, column.key));
+  throw InputError(fmt::format("{}: no column '{}', only {}; set {}", file, column.name, all, column.key));
 }
 
 // --- files ----------------------------------------------------------------------------------------------------------------
 
-/// The bytes of all rows of text, or the numbers of all lists, where they are noted and nothing is null; -1 otherwise. A list
-/// that is empty counts as null there.
+/// Returns the bytes of all rows of text, or the numbers of all lists, if the file notes them and no row is null; -1 otherwise.
+/// An empty list counts as null there.
 int64_t noted(const parquet::ColumnChunkMetaData& chunk, bool is_text) {
   const std::shared_ptr<parquet::Statistics> statistics = chunk.statistics();
   if (!statistics || !statistics->HasNullCount() || statistics->null_count() != 0) return -1;
@@ -179,7 +179,7 @@ int64_t noted(const parquet::ColumnChunkMetaData& chunk, bool is_text) {
 
 parquet::ArrowReaderProperties reader_properties() {
   parquet::ArrowReaderProperties properties(/*use_threads=*/false);
-  properties.set_pre_buffer(false);  // which would read in threads of Arrow's
+  properties.set_pre_buffer(false);  // otherwise Arrow's own threads would read
   return properties;
 }
 
@@ -194,8 +194,8 @@ class ArrowFiles final : public ParquetFiles {
       } catch (const BadDataError& error) {
         const FileKind kind = kind_of(*files_, file);
         const std::string reason = kind && kind.what != "Parquet" ? fmt::format("it is {}; {}", kind.what, kind.advice) : "";
-        const std::string what = reason.empty() ? fmt::format("{} (cut short, or no Parquet)", error.what())
-                                                : fmt::format("{}: no Parquet: {}", files_->name(file), reason);
+        const std::string what = reason.empty() ? fmt::format("{} (truncated, or not Parquet)", error.what())
+                                                : fmt::format("{}: not Parquet: {}", files_->name(file), reason);
         if (bad == BadData::refuse) throw InputError(fmt::format("{}; get it again, {}", what, kOrSkip));
         left_out_.push_back(what);
       }
@@ -224,7 +224,7 @@ class ArrowFiles final : public ParquetFiles {
                                                          reader_properties()));
       std::shared_ptr<arrow::Table> table = taken(file->ReadRowGroup(group.number, {opened.leaves[column].index}));
       if (table->num_rows() != group.rows || table->num_columns() != 1) {
-        throw parquet::ParquetException(fmt::format("{} rows where {} are due", table->num_rows(), group.rows));
+        throw parquet::ParquetException(fmt::format("{} rows instead of {}", table->num_rows(), group.rows));
       }
       ParquetValues values;
       for (const auto& chunk : table->column(0)->chunks()) append_values(*chunk, columns_[column].contents, values);
@@ -255,7 +255,7 @@ class ArrowFiles final : public ParquetFiles {
     if (groups_.empty()) {
       is_text_ = !opened.leaves.front().is_list;
     } else if (is_text_ == opened.leaves.front().is_list) {
-      throw InputError(fmt::format("{}: '{}' is {} there, and {} in {}; the files must be alike", name, columns_.front().name,
+      throw InputError(fmt::format("{}: '{}' is {}, but {} in {}; the files must have one type", name, columns_.front().name,
                                    is_text_ ? "a list" : "text", is_text_ ? "text" : "a list",
                                    files_->name(groups_.front().file)));
     }
@@ -264,7 +264,7 @@ class ArrowFiles final : public ParquetFiles {
   }
 
   void add_groups(size_t file, const Opened& opened) {
-    std::vector<ParquetGroup> added;  // all of a file or none
+    std::vector<ParquetGroup> added;  // all of a file's groups, or nothing
     for (int number = 0; number < opened.metadata->num_row_groups(); ++number) {
       const auto row_group = opened.metadata->RowGroup(number);
       if (row_group->num_rows() == 0) continue;

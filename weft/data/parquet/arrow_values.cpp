@@ -33,7 +33,7 @@ void append_bytes(const arrow::Array& array, ParquetValues& values) {
     case Type::BINARY_VIEW:
       return append_views<arrow::BinaryViewArray>(array, values);
     default:
-      throw parquet::ParquetException("it is read as " + array.type()->ToString());
+      throw parquet::ParquetException("unexpected type " + array.type()->ToString());
   }
 }
 
@@ -60,13 +60,13 @@ void append_numbers(const arrow::Array& array, ParquetValues& values) {
     case Type::INT64:
       return append_each<arrow::Int64Array>(array, values);
     case Type::UINT64:
-      return append_each<arrow::UInt64Array>(array, values);  // those of 2^63 and more are negative, and no label or id
+      return append_each<arrow::UInt64Array>(array, values);  // values from 2^63 become negative: invalid as label or id
     default:
-      throw parquet::ParquetException("it is read as " + array.type()->ToString());
+      throw parquet::ParquetException("unexpected type " + array.type()->ToString());
   }
 }
 
-/// Returns by row whether it holds a null.
+/// Returns for each row whether it contains a null.
 template <class Array>
 std::vector<bool> append_each_list(const arrow::Array& from, ParquetValues& values) {
   const auto& lists = static_cast<const Array&>(from);
@@ -103,8 +103,7 @@ void append_values(const arrow::Array& array, ParquetContents contents, ParquetV
   } else if (is_list) {
     holds_null = append_lists(array, values);
   } else if (array.type_id() == Type::STRUCT) {
-    const std::shared_ptr<arrow::Array> bytes =
-        static_cast<const arrow::StructArray&>(array).field(0);  // the one that was read
+    const std::shared_ptr<arrow::Array> bytes = static_cast<const arrow::StructArray&>(array).field(0);  // the only child read
     append_bytes(*bytes, values);
     for (int64_t i = 0; i < array.length(); ++i) holds_null[static_cast<size_t>(i)] = bytes->IsNull(i);
   } else {

@@ -1,4 +1,4 @@
-// From Arrow's arrays to values.
+// Converts Arrow's arrays to values.
 #pragma once
 
 #include "weft/data/parquet/parquet_files.h"
@@ -10,11 +10,11 @@ class DataType;
 
 namespace weft {
 
-/// Whether rows of the type are lists.
+/// True if rows of the type are lists.
 bool is_list_type(const arrow::DataType& type);
 
-/// Adds the rows of an array, of a type that the contents may have, to `values`, whose bytes are views of it. Throws
-/// parquet::ParquetException for one of another type.
+/// Appends the rows of an array, whose type must suit `contents`, to `values`, whose bytes are views into the array. Throws
+/// parquet::ParquetException for any other type.
 void append_values(const arrow::Array& array, ParquetContents contents, ParquetValues& values);
 
 }  // namespace weft

@@ -1,4 +1,4 @@
-// Built where Apache Arrow's Parquet is not.
+// Built without Apache Arrow's Parquet.
 #include <fmt/format.h>
 
 #include "weft/base/error.h"
@@ -6,7 +6,7 @@
 
 namespace weft {
 
-// Declared as where Parquet is. NOLINTNEXTLINE(performance-unnecessary-value-param)
+// Same signature as with Parquet. NOLINTNEXTLINE(performance-unnecessary-value-param)
 std::shared_ptr<const ParquetFiles> open_parquet(std::shared_ptr<const ShardFiles> files,
                                                  const std::vector<ParquetColumn>& /*columns*/, BadData /*bad*/) {
   throw InputError(fmt::format(

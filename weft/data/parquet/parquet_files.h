@@ -1,4 +1,4 @@
-// ParquetFiles: a few columns of Parquet files, read a row group at a time, by Apache Arrow where weft is built with it.
+// ParquetFiles: a few columns of Parquet files, read by row group, with Apache Arrow if weft is built with it.
 #pragma once
 
 #include <cstddef>
@@ -13,64 +13,63 @@
 
 namespace weft {
 
-/// What a column is to hold.
+/// Contents required of a column.
 enum class ParquetContents {
   documents,  ///< text, or lists of whole numbers of any width
-  images,     ///< bytes, or a struct in which 'bytes' is, as Hugging Face's datasets have it
+  images,     ///< bytes, or a struct with 'bytes', as in Hugging Face's datasets
   labels      ///< whole numbers of any width
 };
 
-/// A column that is asked for.
+/// Requested column.
 struct ParquetColumn {
-  std::string name;          ///< as the files have it
-  ParquetContents contents;  ///< what it is to hold
-  std::string key;           ///< of a recipe, for errors: "data.column"
+  std::string name;          ///< in the files
+  ParquetContents contents;  ///< required contents
+  std::string key;           ///< key of a recipe, for errors: "data.column"
 };
 
-/// A row group that has rows.
+/// Row group with at least one row.
 struct ParquetGroup {
-  size_t file = 0;   ///< among the files
+  size_t file = 0;   ///< index among the files
   int number = 0;    ///< in its file, from 0
   int64_t rows = 0;  ///< above 0
-  /// Of the first column: bytes that it takes up in memory, as the file notes them (of columns that repeat themselves, and are
-  /// of a writer that notes no sizes, too few).
+  /// Memory in bytes of the first column's values, according to the file (too low for repetitive columns from a writer that
+  /// does not record sizes).
   int64_t bytes = 0;
-  /// Of the first column, where it has no nulls and the file notes it: the bytes of all rows of text, the numbers of all lists.
-  /// -1: not noted.
+  /// For the first column, if it has no nulls and the file records it: bytes of all rows of text, or numbers in all lists. -1:
+  /// not recorded.
   int64_t noted = -1;
 };
 
 /// One column of a row group.
 struct ParquetValues {
-  std::vector<std::string_view> bytes;  ///< of text and images, by row
-  std::vector<int64_t> numbers;         ///< labels by row; of lists those of all rows
-  std::vector<int64_t> ends;            ///< of lists, by row: where its numbers end
-  std::vector<int64_t> nulls;           ///< the rows that are null or hold one, in order
-  std::shared_ptr<const void> memory;   ///< that `bytes` are views of
+  std::vector<std::string_view> bytes;  ///< text and images, by row
+  std::vector<int64_t> numbers;         ///< labels by row, or the numbers of all rows' lists
+  std::vector<int64_t> ends;            ///< for lists, by row: end of its numbers
+  std::vector<int64_t> nulls;           ///< rows that are null or contain a null, in order
+  std::shared_ptr<const void> memory;   ///< owns the memory of `bytes`
 };
 
-/// Columns by row groups. Thread-safe. Keeps the files' metadata in memory: some kilobytes a row group.
+/// Columns by row group. Thread-safe. Keeps the files' metadata in memory: some kilobytes per row group.
 class ParquetFiles {
  public:
   virtual ~ParquetFiles() = default;
-  /// Those that have rows, in the order of the files.
+  /// Row groups with rows, in file order.
   virtual const std::vector<ParquetGroup>& groups() const = 0;
   /// "a.parquet, row group 3"
   virtual std::string name(size_t group) const = 0;
-  /// Whether the first column is text, not lists.
+  /// True if the first column is text, false for lists.
   virtual bool is_text() const = 0;
-  /// Reads one of the columns of a row group, in one piece. Throws BadDataError for one that is damaged; InputError where
-  /// reading the file fails.
+  /// Reads one column of a row group in one piece. Throws BadDataError for damaged data; InputError if reading the file fails.
   virtual ParquetValues read(size_t group, size_t column) const = 0;
-  /// As Dataset::left_out().
+  /// See Dataset::left_out().
   virtual DataNotes left_out() const = 0;
-  /// As ShardFiles::passed_over().
+  /// See ShardFiles::passed_over().
   virtual DataNotes passed_over() const = 0;
 };
 
-/// Reads the metadata of the files, no more. BadData::skip leaves out a file that is cut short or no Parquet. Throws InputError
-/// that names the file: for such a one, for a column that is not there or holds something else, or text where another file has
-/// lists; where there are no rows; and where weft is built without Arrow.
+/// Reads only the metadata of the files. BadData::skip leaves out a file that is truncated or not Parquet. Throws InputError,
+/// naming the file, for such a file, for a column that is missing or holds something else, or is text where another file has
+/// lists; if there are no rows; and if weft is built without Arrow.
 std::shared_ptr<const ParquetFiles> open_parquet(std::shared_ptr<const ShardFiles> files,
                                                  const std::vector<ParquetColumn>& columns, BadData bad);
 

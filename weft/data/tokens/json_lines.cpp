@@ -19,19 +19,19 @@ namespace {
 using Json = nlohmann::json;
 
 constexpr int64_t kReadBytes = int64_t{1} << 20, kLongestRow = int64_t{1} << 30;
-constexpr int64_t kGroupBytes = int64_t{1} << 20;  ///< bytes of rows, and the last of them
+constexpr int64_t kGroupBytes = int64_t{1} << 20;  ///< bytes of a group's rows, including the last
 
 bool is_blank(std::string_view line) { return line.find_first_not_of(" \t\r") == std::string_view::npos; }
 
-/// A document, or why a row holds none.
+/// Document, or why a row has none.
 struct Document {
-  std::string text = {};  ///< and a line break
+  std::string text = {};  ///< including a line break
   std::vector<uint32_t> ids = {};
   bool is_text = false;
   std::string wrong = {};
 };
 
-/// The first half of a surrogate pair that stands alone in `text`, which is JSON and has one.
+/// Returns the first lone half of a surrogate pair in `text`, which is JSON and has one.
 std::string lone_half(std::string_view text) {
   const auto is_text = [&](size_t at, size_t bytes) { return Json::accept(fmt::format("\"{}\"", text.substr(at, bytes))); };
   constexpr size_t kEscape = 6;
@@ -46,10 +46,10 @@ std::string lone_half(std::string_view text) {
 Document text_of(std::string_view value, const std::string& column) {
   Json text = Json::parse(value, nullptr, false);
   if (!text.is_discarded()) return {.text = std::move(text.get_ref<std::string&>()) + "\n", .is_text = true};
-  return {.wrong = fmt::format("'{}' has {}, half of a surrogate pair, for which there is no UTF-8", column, lone_half(value))};
+  return {.wrong = fmt::format("'{}' has {}, half of a surrogate pair, which UTF-8 cannot encode", column, lone_half(value))};
 }
 
-/// Of a list: `value` is well formed.
+/// Parses a list; `value` is well formed.
 Document ids_of(std::string_view value, const std::string& column, int64_t vocabulary) {
   Document document;
   for (size_t at = 1; value.find_first_not_of(" \t\r,]", at) != std::string_view::npos;) {
@@ -59,8 +59,8 @@ Document ids_of(std::string_view value, const std::string& column, int64_t vocab
     const auto end = static_cast<size_t>(stop - value.data());
     if (error != std::errc() || std::string_view(" \t\r,]").find(value[end]) == std::string_view::npos) {
       const std::string_view found = value.substr(at, value.find_first_of(",]", at) - at);
-      return {.wrong = fmt::format("'{}' is a list of something else: {} at index {} is no token id", column,
-                                   shortened(found, 50), document.ids.size())};
+      return {.wrong = fmt::format("'{}' is not a list of token ids: {} at index {}", column, shortened(found, 50),
+                                   document.ids.size())};
     }
     if (id >= static_cast<uint64_t>(vocabulary)) {
       return {.wrong =
@@ -109,14 +109,14 @@ class JsonGroups final : public TokenGroups {
       begin = end + 1;
       if (is_blank(line)) continue;
       const Document document = document_of(line, lines_.column, lines_.vocabulary);
-      if (!document.wrong.empty() || document.is_text != is_text_) continue;  // which was told when it was found
+      if (!document.wrong.empty() || document.is_text != is_text_) continue;  // reported when first found
       run.begin_document();
       run.text.insert(run.text.end(), document.text.begin(), document.text.end());
       run.ids.insert(run.ids.end(), document.ids.begin(), document.ids.end());
     }
     if (run.size() != counts_[number]) {
-      throw InputError(fmt::format("{}: it was changed while it was in use; leave the data alone while a training reads it",
-                                   files_->name(group.file)));
+      throw InputError(
+          fmt::format("{}: changed while in use; do not change data while a training reads it", files_->name(group.file)));
     }
     return run;
   }
@@ -129,13 +129,13 @@ class JsonGroups final : public TokenGroups {
   };
 
   void add(size_t file) {
-    if (const FileKind kind = other_kind(file)) {  // row by row it would be bad as often as it has line breaks
+    if (const FileKind kind = other_kind(file)) {  // otherwise every line would be reported
       return leave_out(fmt::format("{}: it is {}, where JSON lines are expected", files_->name(file), kind.what), kind.advice);
     }
     const int64_t bytes = files_->size(file), most = std::max(kReadBytes, files_->block_bytes());
     Group group{.file = file, .offset = 0, .bytes = 0};
     std::string line, block;
-    int64_t tokens = 0, number = 0;  // of the group, of the line
+    int64_t tokens = 0, number = 0;  // tokens in the group, number of the line
     for (int64_t at = 0; at < bytes; at += static_cast<int64_t>(block.size())) {
       block.resize(static_cast<size_t>(std::min(most, bytes - at)));
       files_->read(file, at, block.data(), static_cast<int64_t>(block.size()));
@@ -143,7 +143,7 @@ class JsonGroups final : public TokenGroups {
         const size_t end = std::min(block.find('\n', from), block.size());
         line.append(block, from, end - from);
         from = end + 1;
-        if (end == block.size() && at + static_cast<int64_t>(end) < bytes) break;  // it goes on in the next one
+        if (end == block.size() && at + static_cast<int64_t>(end) < bytes) break;  // continues in the next block
         tokens += take(line, file, ++number);
         group.bytes += static_cast<int64_t>(line.size()) + (end < block.size() ? 1 : 0);
         line.clear();
@@ -154,11 +154,11 @@ class JsonGroups final : public TokenGroups {
             fmt::format("{}, row {}: more than {} bytes; is it JSON lines?", files_->name(file), number + 1, kLongestRow));
       }
     }
-    group.bytes = bytes - group.offset;  // the last line may end without a line break
+    group.bytes = bytes - group.offset;  // the last line may lack a line break
     close(group, tokens);
   }
 
-  /// What a file is whose first bytes are no object's.
+  /// Kind of a file whose first bytes do not begin an object.
   FileKind other_kind(size_t file) const {
     std::string head(static_cast<size_t>(std::min<int64_t>(files_->size(file), kHeadBytes)), '\0');
     files_->read(file, 0, head.data(), static_cast<int64_t>(head.size()));
@@ -172,7 +172,7 @@ class JsonGroups final : public TokenGroups {
     add_note(left_out_, what);
   }
 
-  /// Ends a group, and begins the next one.
+  /// Ends a group and begins the next one.
   void close(Group& group, int64_t& tokens) {
     if (tokens > 0) {
       groups_.push_back(group);
@@ -182,17 +182,17 @@ class JsonGroups final : public TokenGroups {
     tokens = 0;
   }
 
-  /// How many tokens a row has.
+  /// Returns the number of tokens in a row.
   int64_t take(const std::string& line, size_t file, int64_t number) {
     if (is_blank(line)) return 0;
     Document document = document_of(line, lines_.column, lines_.vocabulary);
     const bool is_first = !has_rows_;
     if (document.wrong.empty() && !is_first && document.is_text != is_text_) {
-      document.wrong = fmt::format("'{}' is {} there, and in the rows before it {}", lines_.column,
+      document.wrong = fmt::format("'{}' is {} here, but {} in the rows before", lines_.column,
                                    document.is_text ? "text" : "a list of ids", is_text_ ? "text" : "a list of ids");
     }
     if (!document.wrong.empty()) {
-      leave_out(fmt::format("{}, row {}: {}", files_->name(file), number, document.wrong), "mend it, check data.column");
+      leave_out(fmt::format("{}, row {}: {}", files_->name(file), number, document.wrong), "fix it, check data.column");
       return 0;
     }
     const auto tokens = static_cast<int64_t>(document.text.size() + document.ids.size());

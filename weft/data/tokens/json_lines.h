@@ -1,4 +1,4 @@
-// JSON lines: files in which each line is a JSON object, one key of which holds a document, as text or as token ids.
+// JSON lines: files with one JSON object per line, in which one key holds a document, as text or as token ids.
 #pragma once
 
 #include <memory>
@@ -10,19 +10,18 @@
 
 namespace weft {
 
-/// What is read of the files.
+/// Contents to read from the files.
 struct JsonLines {
-  std::string column = "text";    ///< the key whose value is the document
-  int64_t vocabulary = 256;       ///< ids must be below it; of text at least 256
-  BadData bad = BadData::refuse;  ///< what to do with a row that holds no document
+  std::string column = "text";    ///< key whose value is the document
+  int64_t vocabulary = 256;       ///< ids must be below it; at least 256 for text
+  BadData bad = BadData::refuse;  ///< policy for a row without a document
 };
 
-/// The documents one after another: of text its bytes (UTF-8) and a line break after each document, of lists of ids just these;
-/// in groups of rows of a megabyte together. The files are read once here, to check each row and find where the groups lie (40
-/// bytes of memory a group), and then as they are asked for.
-/// Throws InputError that names file and row: for a line that is no JSON object, lacks the column or has another type there
-/// than text or a list of whole numbers, or than the rows before it; for an id out of range; and where there is no document at
-/// all.
+/// Returns the documents in groups of about 1 MiB of rows. A document of text is its UTF-8 bytes plus a line break; a list is
+/// its ids. Reads the files once, to check each row and find the groups (40 bytes of memory per group); load() reads a group
+/// again. Throws InputError, naming file and row, for a line that is not a JSON object or lacks the column; for a value that is
+/// neither text nor a list of whole numbers, or whose type differs from earlier rows'; for an id out of range; and if there is
+/// no document at all.
 std::shared_ptr<const TokenGroups> open_json_lines(std::shared_ptr<const ShardFiles> files, const JsonLines& lines);
 
 }  // namespace weft

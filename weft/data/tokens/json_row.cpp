@@ -14,16 +14,16 @@
 namespace weft {
 namespace {
 
-constexpr size_t kDeepestValue = 512;  ///< lists and objects in one another
+constexpr size_t kDeepestValue = 512;  ///< nested lists and objects
 
-/// What is wrong with a row.
+/// Fault of a row.
 struct Wrong {
   std::string what;
 };
 
 bool is_digit(char c) { return c >= '0' && c <= '9'; }
 
-/// How many digits `text` begins with; they are taken off.
+/// Removes the leading digits of `text` and returns their number.
 size_t take_digits(std::string_view& text) {
   const size_t count = static_cast<size_t>(std::find_if_not(text.begin(), text.end(), is_digit) - text.begin());
   text.remove_prefix(count);
@@ -36,7 +36,7 @@ bool take_one(std::string_view& text, std::string_view of) {
   return is_there;
 }
 
-/// As JSON has them, of any size.
+/// True for JSON numbers of any size.
 bool is_json_number(std::string_view word) {
   take_one(word, "-");
   const bool begins_with_zero = word.starts_with('0');
@@ -55,7 +55,7 @@ bool is_word(std::string_view word) {
   return std::find(std::begin(kWords), std::end(kWords), word) != std::end(kWords) || is_json_number(word);
 }
 
-/// Goes through a row once. Not by nlohmann's parser, which ends at a NaN and tells neither place nor column.
+/// Scans a row once. Not nlohmann's parser, which stops at a NaN and reports neither place nor column.
 class Scanner {
  public:
   explicit Scanner(std::string_view row) : row_(row), at_(row.starts_with("\xef\xbb\xbf") ? 3 : 0) {}
@@ -65,14 +65,14 @@ class Scanner {
     take('{');
     std::string_view found;
     for (bool more = !take('}'); more; more = !take('}')) {
-      if (!found_key_.empty() && !take(',')) fail("',' or '}' must stand");
+      if (!found_key_.empty() && !take(',')) fail("',' or '}' is expected");
       found_key_ = key();
       const size_t begin = begin_of_next();
       skip_value();
       if (is(column)) found = row_.substr(begin, at_ - begin);
     }
     found_key_ = {};
-    if (begin_of_next() < row_.size()) fail("the row must end, an object a line");
+    if (begin_of_next() < row_.size()) fail("the row should end; write one object per line");
     if (found.empty()) throw Wrong{fmt::format("it has no '{}'", column)};
     return found;
   }
@@ -81,9 +81,9 @@ class Scanner {
   size_t begin_of_next() { return at_ = std::min(row_.find_first_not_of(" \t\r\n", at_), row_.size()); }
   char peek() const {
     if (at_ < row_.size()) return row_[at_];
-    throw Wrong{fmt::format("it is cut short{}", within())};
+    throw Wrong{fmt::format("it is truncated{}", within())};
   }
-  /// After blanks.
+  /// Takes `c` after blanks, if it is next.
   bool take(char c) {
     begin_of_next();
     if (peek() != c) return false;
@@ -95,10 +95,10 @@ class Scanner {
   [[noreturn]] void fail(const std::string& what) const {
     const char c = peek();
     const std::string there = c == '\'' ? "an apostrophe" : fmt::format("'{}'", printable(std::string_view(&c, 1)));
-    throw Wrong{fmt::format("it is no JSON{}: {} at byte {}, where {}", within(), there, at_, what)};
+    throw Wrong{fmt::format("it is not JSON{}: {} at byte {}, where {}", within(), there, at_, what)};
   }
 
-  /// Tells what a row is that is no object.
+  /// Rejects a row that is not an object, and says what it is.
   void check_object() {
     begin_of_next();
     const char first = peek();
@@ -107,20 +107,20 @@ class Scanner {
     if (first == '{') return;
     const FileKind kind = file_kind(row_);
     if (kind && kind.what != "text") throw Wrong{fmt::format("it is {}; {}", kind.what, kind.advice)};
-    if (first == '[') throw Wrong{"it is an array and no object; write an object a line (jq -c '.[]')"};
+    if (first == '[') throw Wrong{"it is an array, not an object; write one object per line (jq -c '.[]')"};
     const size_t begin = at_;
     skip_value();
     const std::string_view value = row_.substr(begin, at_ - begin);
-    throw Wrong{fmt::format("it is {} and no object", first == '"' ? "text" : is_json_number(value) ? "a number" : value)};
+    throw Wrong{fmt::format("it is {}, not an object", first == '"' ? "text" : is_json_number(value) ? "a number" : value)};
   }
 
-  /// With the colon behind it; as it stands there, in its quotes.
+  /// Takes a key and its colon; returns it as written, with quotes.
   std::string_view key() {
     const size_t begin = begin_of_next();
-    if (peek() != '"') fail("a key in double quotes must stand");
+    if (peek() != '"') fail("a key in double quotes is expected");
     skip_string();
     const std::string_view key = row_.substr(begin, at_ - begin);
-    if (!take(':')) fail("':' must stand");
+    if (!take(':')) fail("':' is expected");
     return key;
   }
 
@@ -130,9 +130,9 @@ class Scanner {
     return key.is_string() && key.get_ref<const std::string&>() == column;
   }
 
-  /// With its lists and objects, kept in a list and not on the stack, which a row's depth would overrun.
+  /// Skips a value. Open lists and objects are kept in a list, not on the stack, which a deep row would overflow.
   void skip_value() {
-    std::vector<char> ends;  // of those that are open
+    std::vector<char> ends;  // closing brackets of open lists and objects
     do {
       begin_of_next();
       const char c = peek();
@@ -141,7 +141,7 @@ class Scanner {
       } else if (c == '[' || c == '{') {
         ++at_;
         ends.push_back(c == '[' ? ']' : '}');
-        if (ends.size() >= kDeepestValue) throw Wrong{fmt::format("it is nested more than {} deep{}", kDeepestValue, within())};
+        if (ends.size() >= kDeepestValue) throw Wrong{fmt::format("it nests deeper than {} levels{}", kDeepestValue, within())};
         if (take(ends.back())) {
           ends.pop_back();
         } else {
@@ -155,11 +155,11 @@ class Scanner {
     } while (!ends.empty());
   }
 
-  /// After a value of a list or object: what ends there, and the comma before the next value.
+  /// After a value of a list or object, skips closing brackets and the comma before the next value.
   void skip_ends(std::vector<char>& ends) {
     while (!ends.empty() && take(ends.back())) ends.pop_back();
     if (ends.empty()) return;
-    if (!take(',')) fail(fmt::format("',' or '{}' must stand", ends.back()));
+    if (!take(',')) fail(fmt::format("',' or '{}' is expected", ends.back()));
     if (ends.back() == '}') key();
   }
 
@@ -170,9 +170,9 @@ class Scanner {
     };
     while (at_ < row_.size() && belongs(row_[at_])) ++at_;
     if (is_word(row_.substr(begin, at_ - begin))) return;
-    if (at_ > begin) peek();  // it may be cut short
+    if (at_ > begin) peek();  // it may be truncated
     at_ = begin;
-    fail("a value must stand");
+    fail("a value is expected");
   }
 
   void skip_string() {
@@ -184,7 +184,7 @@ class Scanner {
       } else if (c == '\\') {
         skip_escape();
       } else {
-        if (c < 0x20) fail("text must go on: control characters are written as escapes");
+        if (c < 0x20) fail("text must continue; escape control characters");
         ++at_;
       }
     }
@@ -194,25 +194,25 @@ class Scanner {
   void skip_escape() {
     ++at_;
     const char c = peek();
-    if (std::string_view("\"\\/bfnrtu").find(c) == std::string_view::npos) fail("an escape must end");
+    if (std::string_view("\"\\/bfnrtu").find(c) == std::string_view::npos) fail("a valid escape is expected");
     ++at_;
     for (int digit = 0; c == 'u' && digit < 4; ++digit, ++at_) {
-      if (std::isxdigit(static_cast<unsigned char>(peek())) == 0) fail("a hexadecimal digit must stand");
+      if (std::isxdigit(static_cast<unsigned char>(peek())) == 0) fail("a hexadecimal digit is expected");
     }
   }
 
-  /// Of several bytes.
+  /// Skips a multi-byte character.
   void skip_character() {
     const size_t bytes = first_character(row_.substr(at_)).bytes;
     at_ += bytes;
     if (bytes > 0) return;
-    throw Wrong{fmt::format("byte 0x{:02x} at {}{} is no UTF-8; convert the file (if it is Latin-1: iconv -f LATIN1 -t UTF-8)",
+    throw Wrong{fmt::format("byte 0x{:02x} at {}{} is not UTF-8; convert the file (if it is Latin-1: iconv -f LATIN1 -t UTF-8)",
                             static_cast<unsigned char>(row_[at_]), at_, within())};
   }
 
   const std::string_view row_;
   size_t at_;
-  std::string_view found_key_;  ///< of the value at which it is, in its quotes
+  std::string_view found_key_;  ///< key of the current value, with quotes
 };
 
 }  // namespace

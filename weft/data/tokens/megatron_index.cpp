@@ -30,12 +30,12 @@ std::vector<Number> numbers_at(const std::string& path, const InputFile& file, i
   const auto bytes = static_cast<int64_t>(numbers.size() * sizeof(Number));
   const int64_t got = read_input(file, offset, numbers.data(), bytes);
   if (got < 0) throw InputError(fmt::format("{}: reading failed: {}", path, std::system_category().message(errno)));
-  if (got < bytes) fail(path, "is cut off");
+  if (got < bytes) fail(path, "is truncated");
   return numbers;
 }
 
 TokenType type_of(const std::string& path, uint8_t code) {
-  constexpr uint8_t kByte = 1, kShort = 3, kInt = 4, kUnsignedShort = 8;  // signed ones are never negative there
+  constexpr uint8_t kByte = 1, kShort = 3, kInt = 4, kUnsignedShort = 8;  // signed codes: never negative there
   if (code == kByte) return TokenType::u8;
   if (code == kShort || code == kUnsignedShort) return TokenType::u16;
   if (code == kInt) return TokenType::u32;
@@ -60,14 +60,14 @@ MegatronIndex header_of(const std::string& path, const InputFile& file) {
     return value;
   };
   if (std::string_view(header.data(), header.size()).substr(0, kMagic.size()) != kMagic)
-    fail(path, "begins with something else");
-  if (number(kVersionAt) != 1) fail(path, fmt::format("is of version {}, and 1 is read", number(kVersionAt)));
+    fail(path, "does not begin with Megatron's signature");
+  if (number(kVersionAt) != 1) fail(path, fmt::format("has version {}, weft reads 1", number(kVersionAt)));
   const auto most = static_cast<uint64_t>(file.bytes) / sizeof(int64_t);
-  if (number(kSequencesAt) > most || number(kMarksAt) > most) fail(path, "is cut off");
+  if (number(kSequencesAt) > most || number(kMarksAt) > most) fail(path, "is truncated");
   MegatronIndex index{.type = type_of(path, static_cast<uint8_t>(header[kCodeAt])),
                       .sequences = static_cast<int64_t>(number(kSequencesAt)),
                       .marks = static_cast<int64_t>(number(kMarksAt))};
-  if (index.sequences * 12 + index.marks * 8 > file.bytes - kHeader) fail(path, "is cut off");
+  if (index.sequences * 12 + index.marks * 8 > file.bytes - kHeader) fail(path, "is truncated");
   return index;
 }
 
@@ -82,7 +82,7 @@ std::string megatron_index_of(const std::string& bin) {
   if (!file.reason.empty()) return "";
   const std::string_view begin(magic, static_cast<size_t>(std::max<int64_t>(0, read_input(file, 0, magic, sizeof magic))));
   if (!kMagic.starts_with(begin)) return "";
-  if (file.bytes < kHeader) fail(path.string(), "is cut off");  // without it ids of 32 bits are taken for ones of 16
+  if (file.bytes < kHeader) fail(path.string(), "is truncated");  // otherwise 32-bit ids would be read as 16-bit
   return path.string();
 }
 
@@ -94,7 +94,7 @@ MegatronIndex read_megatron_index(const std::string& path) {
   const int64_t length = numbers_at<int32_t>(path, file, kHeader + last * 4, 1)[0];
   const int64_t begin = numbers_at<int64_t>(path, file, begins + last * 8, 1)[0];
   constexpr int64_t kLargest = int64_t{1} << 56;
-  if (length < 0 || begin < 0 || begin > kLargest) fail(path, "has a last sequence at no place in a file");
+  if (length < 0 || begin < 0 || begin > kLargest) fail(path, "has an invalid offset or length for its last sequence");
   index.bytes = begin + length * width_of(index.type);
   return index;
 }
@@ -106,9 +106,10 @@ std::vector<int64_t> megatron_documents(const std::string& path) {
   const std::vector<int64_t> begins = numbers_at<int64_t>(path, file, kHeader + index.sequences * 4, index.sequences);
   const std::vector<int64_t> marks = numbers_at<int64_t>(path, file, kHeader + index.sequences * 12, index.marks);
   const int64_t width = width_of(index.type);
-  int64_t end = 0;  // of the sequences so far, in bytes
+  int64_t end = 0;  // end in bytes of the sequences so far
   for (size_t i = 0; i < lengths.size(); ++i) {
-    if (lengths[i] < 0 || begins[i] != end) fail(path, fmt::format("has sequence {} elsewhere than behind the one before", i));
+    if (lengths[i] < 0 || begins[i] != end)
+      fail(path, fmt::format("has a sequence {} that does not directly follow the previous one", i));
     end += lengths[i] * width;
   }
   std::vector<int64_t> starts;
@@ -118,7 +119,7 @@ std::vector<int64_t> megatron_documents(const std::string& path) {
     if (mark < 0 || mark > index.sequences)
       fail(path, fmt::format("has a document that begins with sequence {} of {}", mark, index.sequences));
     const int64_t start = begins[static_cast<size_t>(mark)] / width;
-    if (!starts.empty() && start < starts.back()) fail(path, "has documents in no order");
+    if (!starts.empty() && start < starts.back()) fail(path, "has documents out of order");
     starts.push_back(start);
   }
   return starts;

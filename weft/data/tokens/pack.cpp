@@ -9,7 +9,7 @@
 namespace weft {
 namespace {
 
-/// Tokens [begin, end), which are a document, or what of it is in the part: whole windows first, then the rest.
+/// Cuts tokens [begin, end), a document or its share in the part: whole windows first, then the rest.
 void cut(int64_t begin, int64_t end, int64_t window, std::vector<PackedPiece>& pieces) {
   for (const int64_t last = end - 1; begin < last; begin += window) pieces.push_back({begin, std::min(window, last - begin)});
 }
@@ -26,7 +26,7 @@ std::vector<PackedPiece> pieces_of(const std::vector<int64_t>& starts, int64_t b
   return pieces;
 }
 
-/// The longest first, those of one length in an order drawn from the seed.
+/// Sorts by falling length; equal lengths in an order drawn from the seed.
 void sort(std::vector<PackedPiece>& pieces, uint64_t seed) {
   if (pieces.empty()) return;
   const Sampler order(static_cast<int64_t>(pieces.size()), {.seed = seed});
@@ -37,9 +37,9 @@ void sort(std::vector<PackedPiece>& pieces, uint64_t seed) {
   pieces = std::move(drawn);
 }
 
-/// Of each piece its window: the fullest that has room for it.
+/// Returns the window of each piece: the fullest that has room for it.
 std::vector<int64_t> fit(const std::vector<PackedPiece>& pieces, int64_t window, int64_t& num_windows) {
-  std::map<int64_t, std::vector<int64_t>> by_room;  // windows with so many places left
+  std::map<int64_t, std::vector<int64_t>> by_room;  // windows by number of free places
   std::vector<int64_t> result;
   result.reserve(pieces.size());
   num_windows = 0;
@@ -62,7 +62,7 @@ std::vector<int64_t> fit(const std::vector<PackedPiece>& pieces, int64_t window,
 
 }  // namespace
 
-Packing pack(const std::vector<int64_t>& starts, int64_t begin, int64_t end, int64_t window, uint64_t seed) {
+Packing pack_documents(const std::vector<int64_t>& starts, int64_t begin, int64_t end, int64_t window, uint64_t seed) {
   std::vector<PackedPiece> pieces = pieces_of(starts, begin, end, window);
   sort(pieces, seed);
   int64_t num_windows = 0;

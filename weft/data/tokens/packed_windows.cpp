@@ -15,7 +15,7 @@
 namespace weft {
 namespace {
 
-/// Where documents begin that end with `id`, in tokens [begin, end).
+/// Returns the starts of documents that end with `id`, in tokens [begin, end).
 std::vector<int64_t> starts_after(int64_t id, const TokenSource& source, int64_t begin, int64_t end) {
   constexpr int64_t kBlock = int64_t{1} << 16;
   std::vector<int64_t> starts, tokens(static_cast<size_t>(std::min(kBlock, end - begin)));
@@ -29,12 +29,12 @@ std::vector<int64_t> starts_after(int64_t id, const TokenSource& source, int64_t
   return starts;
 }
 
-/// Where stretches of tokens [begin, end) that are packed by themselves end: of a source that is read a group at a time each
-/// has groups of at most `mix_bytes`, or one, and ends with a document; of any other source there is one.
+/// Returns the ends of the separately packed stretches of tokens [begin, end). If the source is read a group at a time, a
+/// stretch is one group, or several of at most `mix_bytes`, and ends with a document; otherwise there is one stretch.
 std::vector<int64_t> stretch_ends(const TokenFile& file, const TokenSource& source, const std::vector<int64_t>& starts,
                                   int64_t begin, int64_t end) {
   std::vector<int64_t> ends;
-  int64_t first = 0, bytes = 0;  // of the group, of the stretch so far
+  int64_t first = 0, bytes = 0;  // first token of the group, bytes of the current stretch
   for (const SampleGroup& group : source.grouped() != nullptr ? source.grouped()->groups() : std::vector<SampleGroup>()) {
     const int64_t after = first + group.items;
     if (after > begin && bytes > 0 && bytes + group.bytes > file.mix_bytes) {
@@ -53,7 +53,7 @@ std::vector<int64_t> stretch_ends(const TokenFile& file, const TokenSource& sour
 /// Windows of the stretches one after another.
 struct Stretches {
   Packing packing = {.pieces = {}, .first = {0}, .tokens = 0};
-  std::vector<SampleGroup> windows;  ///< how many each has
+  std::vector<SampleGroup> windows;  ///< windows per stretch
 
   void add(const Packing& more) {
     const int64_t pieces = packing.first.back();
@@ -92,11 +92,11 @@ class PackedTokens : public Dataset {
  protected:
   void check(int64_t index) const {
     if (index < 0 || index >= size())
-      throw InputError(fmt::format("{}: window {} asked for, there are {}", file_.path, index, size()));
+      throw InputError(fmt::format("{}: window {} requested, but there are only {}", file_.path, index, size()));
   }
 
  private:
-  /// Where the next token goes.
+  /// Place of the next token.
   struct Row {
     int64_t* input;
     int64_t* place;
@@ -134,8 +134,8 @@ class PackedTokens : public Dataset {
   std::shared_ptr<const TokenSource> source_;
 };
 
-/// The same for training, where several stretches are packed by themselves: they come in an order of their own in each epoch,
-/// and so do the windows of each, so that what is read for one serves the next ones.
+/// The same for training, if several stretches are packed separately: each epoch has its own order of the stretches and of the
+/// windows within each, so that data read for one window serves the next ones.
 class StretchedTokens final : public PackedTokens {
  public:
   StretchedTokens(const TokenFile& file, Stretches stretches, std::shared_ptr<const TokenSource> source)
@@ -168,7 +168,7 @@ class StretchedTokens final : public PackedTokens {
  private:
   const GroupOrder order_;
   const GroupEpoch::Cut cut_;
-  std::vector<int64_t> starts_;  ///< the first window of each stretch
+  std::vector<int64_t> starts_;  ///< first window of each stretch
 };
 
 }  // namespace
@@ -180,14 +180,14 @@ std::shared_ptr<Dataset> open_packed_tokens(const TokenFile& file, std::shared_p
       document_end ? starts_after(*document_end, *source, begin, end) : source->document_starts();
   if (starts.empty() && !document_end) {
     throw InputError(
-        fmt::format("{}: it does not tell where its documents begin; set data.document_end, the id that ends a document, "
+        fmt::format("{}: its format does not mark documents; set data.document_end, the id that ends a document, "
                     "or use data.pack = \"stream\"",
                     file.path));
   }
   Stretches stretches;
   int64_t from = begin;
   for (const int64_t to : stretch_ends(file, *source, starts, begin, end)) {
-    stretches.add(pack(starts, from, to, file.context, file.seed));
+    stretches.add(pack_documents(starts, from, to, file.context, file.seed));
     from = to;
   }
   if (stretches.packing.tokens == 0) {

@@ -1,4 +1,4 @@
-// Packed tokens: windows of whole documents side by side, in place of windows that are cut across them.
+// Packed tokens: windows of several whole documents, instead of windows cut across documents.
 #pragma once
 
 #include <cstdint>
@@ -11,17 +11,15 @@
 
 namespace weft {
 
-/// The samples of `file`: windows of `context` tokens that hold documents of `source` as data/tokens/pack.h says, the same in
-/// every epoch. Of a source that is read a group at a time, stretches of groups of TokenFile::mix_bytes are packed by
-/// themselves; with `shift` they come one after another in an order that is drawn anew each epoch, and the windows of each in
-/// an order of their own (Dataset::is_ordered()). inputs[0] and target are as open_tokens() has them, but for a document's last
-/// token, which predicts nothing; inputs[1] is each token's place within its document or piece of one, from 0 on. What stays
-/// empty of a window is at its end: places of their own, token 0 and kIgnore targets. A document that an edge of the part falls
-/// into is cut there. In all, each token of the part but a document's first is predicted exactly once.
+/// Samples of `file`: windows of `context` tokens with documents of `source`, packed as in data/tokens/pack.h, the same in
+/// every epoch. If the source is read a group at a time, stretches of groups of TokenFile::mix_bytes are packed separately;
+/// with `shift`, each epoch draws a new order of stretches and of each one's windows (Dataset::is_ordered()). inputs[0] and
+/// target are as in open_tokens(), except that a document's last token predicts nothing; inputs[1] is each token's position in
+/// its document or piece, from 0. The unused end of a window has positions from 0, token 0 and kIgnore targets. A document that
+/// crosses an edge of the part is cut there. Each token of the part except a document's first is predicted once.
 ///
-/// Documents begin where the source says so or, with `document_end`, after each token of that id: then the whole part is read
-/// once here. Throws InputError for a source that does not know of documents, where there is none with two tokens, and as
-/// open_tokens() does.
+/// Documents begin where the source says so or, with `document_end`, after each token with that id; the whole part is then read
+/// once, here. Throws InputError for a source without document starts, if no document has two tokens, and as open_tokens().
 std::shared_ptr<Dataset> open_packed_tokens(const TokenFile& file, std::shared_ptr<const TokenSource> source,
                                             std::optional<int64_t> document_end = {});
 

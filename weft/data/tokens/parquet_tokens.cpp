@@ -43,13 +43,13 @@ class ParquetGroups final : public TokenGroups {
     const int64_t found = run.size();
     if (found == counts_[number]) return run;
     throw InputError(
-        fmt::format("{}: it has {} tokens and not {} as when it was opened, or as the file notes; write it anew, and "
-                    "leave the data alone while a training reads it",
+        fmt::format("{}: {} tokens now, {} when opened or by the file's metadata; write the file again, and "
+                    "do not change data while a training reads it",
                     files_->name(group), found, counts_[number]));
   }
 
  private:
-  /// As it is read again, of a group that was good or is taken at its word.
+  /// Reads a group again that was good, or whose count in the file was trusted.
   TokenRun whole_run_of(size_t group) const {
     const bool refuses = text_.bad == BadData::refuse;
     try {
@@ -62,10 +62,10 @@ class ParquetGroups final : public TokenGroups {
     }
   }
   [[noreturn]] static void refuse(const std::string& what) {
-    throw InputError(fmt::format("{}; mend it, check data.column, {}", what, kOrSkip));
+    throw InputError(fmt::format("{}; fix it, check data.column, {}", what, kOrSkip));
   }
 
-  /// How many tokens a row group has.
+  /// Returns the number of tokens in a row group.
   int64_t count_of(size_t group) {
     const ParquetGroup& known = files_->groups()[group];
     if (known.noted >= 0 && text_.bad == BadData::refuse) return known.noted + (is_text() ? known.rows : 0);
@@ -82,7 +82,7 @@ class ParquetGroups final : public TokenGroups {
     }
   }
 
-  /// The tokens of a row group; rows that are bad go to `bad`.
+  /// Returns the tokens of a row group; passes bad rows to `bad`.
   TokenRun run_of(size_t group, c10::function_ref<void(const std::string& what)> bad) const {
     const ParquetValues values = files_->read(group, 0);
     const auto rows = static_cast<size_t>(files_->groups()[group].rows);
@@ -92,13 +92,13 @@ class ParquetGroups final : public TokenGroups {
     is_text() ? run.text.reserve(size) : run.ids.reserve(size);
     for (size_t row = 0; row < rows; ++row) {
       const bool is_null = std::binary_search(values.nulls.begin(), values.nulls.end(), static_cast<int64_t>(row));
-      const std::string wrong = is_null ? "is null, or holds a null" : add(values, row, run);
+      const std::string wrong = is_null ? "is null or contains a null" : add(values, row, run);
       if (!wrong.empty()) bad(fmt::format("{}, row {}: '{}' {}", files_->name(group), row, text_.column, wrong));
     }
     return run;
   }
 
-  /// Adds a row; what is wrong with it where it cannot be.
+  /// Adds a row; returns what is wrong with it, if anything.
   std::string add(const ParquetValues& values, size_t row, TokenRun& run) const {
     if (is_text()) {
       const std::string_view document = values.bytes[row];
@@ -122,7 +122,7 @@ class ParquetGroups final : public TokenGroups {
   const ParquetText text_;
   const std::shared_ptr<const ParquetFiles> files_;
   DataNotes left_out_;
-  std::vector<size_t> groups_;  ///< those that have tokens
+  std::vector<size_t> groups_;  ///< groups with tokens
   std::vector<int64_t> counts_;
 };
 

@@ -10,17 +10,17 @@
 
 namespace weft {
 
-/// What is read of the files.
+/// Contents to read from the files.
 struct ParquetText {
   std::string column = "text";    ///< text (string or binary), or lists of whole numbers
-  int64_t vocabulary = 256;       ///< ids must be below it; of text at least 256
-  BadData bad = BadData::refuse;  ///< what to do with rows that are null or have an id out of range, and with what is damaged
+  int64_t vocabulary = 256;       ///< ids must be below it; at least 256 for text
+  BadData bad = BadData::refuse;  ///< policy for rows that are null or have an id out of range, and for damage
 };
 
-/// The documents one after another, a group a row group: of text its bytes and a line break after each, of lists just their
-/// ids. Where the files note how much text a row group has (Arrow's do since 19) their metadata is read here, no more;
-/// otherwise, and with BadData::skip, the column once, to check each row and count its tokens. Throws InputError as
-/// open_parquet() does, and that names file, row group and row (from 0).
+/// Documents one after another, one group per row group: a text is its bytes plus a line break, a list only its ids. If the
+/// files record how much text a row group has (Arrow does since version 19), only their metadata is read here; otherwise, and
+/// with BadData::skip, the column is read once to check each row and count its tokens. Throws InputError as open_parquet()
+/// does, and, naming file, row group and row (from 0), for bad rows.
 std::shared_ptr<const TokenGroups> open_parquet_tokens(std::shared_ptr<const ShardFiles> files, const ParquetText& text);
 
 }  // namespace weft

@@ -8,11 +8,11 @@
 
 namespace weft {
 
-/// Files of token ids of one kind: alike in header, width and suffix (those of digits are alike). Passed over are what
-/// regular_files() passes over and what is known to be no token ids: text, archives, images (base/file_kind.h), scripts and the
-/// like by their suffix. Indexes of Megatron's are read with their .bin. Of text (TokenType::u8): files but those that are
-/// known to be no text; the *.dat beside a text, an index that `fortune` keeps, belongs to it. Throws InputError that names two
-/// files of different kinds, or the parts for training and evaluation of one set.
+/// Returns files of token ids of one kind: equal in header, width and suffix (suffixes of digits count as equal). Passes over
+/// the files that regular_files() does and those known not to be token ids: text, archives, images (base/file_kind.h), scripts
+/// and the like by their suffix. Megatron's indexes are read with their .bin. For text (TokenType::u8), returns all files
+/// except those known not to be text; a *.dat next to a text is an index for `fortune` and belongs to the text. Throws
+/// InputError, naming two files of different kinds, or the training and evaluation parts of one set.
 FolderFiles token_files(const std::string& folder, TokenType type);
 
 }  // namespace weft

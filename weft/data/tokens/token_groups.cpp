@@ -38,7 +38,7 @@ class GroupedTokens final : public TokenSource, public GroupReader {
 
   void read(int64_t begin, int64_t count, int64_t* out) const override {
     if (begin < 0 || count < 0 || begin > size() - count) {
-      throw InputError(fmt::format("tokens [{}, {}) asked for, the stream has {}", begin, begin + count, size()));
+      throw InputError(fmt::format("tokens [{}, {}) requested, but the stream has only {}", begin, begin + count, size()));
     }
     auto group = static_cast<size_t>(std::upper_bound(starts_.begin(), starts_.end(), begin) - starts_.begin()) - 1;
     for (; count > 0; ++group) {
@@ -63,7 +63,7 @@ class GroupedTokens final : public TokenSource, public GroupReader {
     try {
       tokens_of(group);
     } catch (const BadDataError&) {
-      // Whoever asks for its tokens is told.
+      // Reported to the caller that asks for its tokens.
     }
   }
 
@@ -71,7 +71,7 @@ class GroupedTokens final : public TokenSource, public GroupReader {
   std::shared_ptr<const TokenRun> tokens_of(size_t group) const {
     return std::static_pointer_cast<const TokenRun>(cache_.get(group, [&] {
       TokenRun run = groups_->load(group);
-      run.starts = {};  // nobody asks for them here
+      run.starts = {};  // not needed here
       return LoadedGroup{std::make_shared<const TokenRun>(std::move(run)), groups_->counts()[group] * token_bytes_};
     }));
   }
@@ -87,7 +87,7 @@ class GroupedTokens final : public TokenSource, public GroupReader {
 void check_vocabulary(int64_t vocabulary, bool is_text, const std::string& name) {
   constexpr int64_t kBytes = 256, kMost = int64_t{1} << 32;
   if (is_text && vocabulary < kBytes) {
-    throw InputError(fmt::format("{}: it holds text, for whose bytes model.vocabulary must be at least {}", name, kBytes));
+    throw InputError(fmt::format("{}: it holds text, whose bytes need a model.vocabulary of at least {}", name, kBytes));
   }
   if (vocabulary < 1 || vocabulary > kMost) {
     throw InputError(fmt::format("{}: model.vocabulary = {}: it must be in [1, 2^32]", name, vocabulary));

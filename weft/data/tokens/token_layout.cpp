@@ -16,13 +16,13 @@ namespace {
 
 [[noreturn]] void misfit(const std::string& path, std::string_view who, int64_t said, int64_t bytes) {
   throw InputError(
-      fmt::format("{}: {} says {} bytes, and it has {}; {}", path, who, said, bytes,
-                  bytes < said ? "it is cut off, get it again" : "it is damaged, or two files in one: get it again"));
+      fmt::format("{}: {} says {} bytes, but it has {}; {}", path, who, said, bytes,
+                  bytes < said ? "it is truncated, get it again" : "it is damaged, or two files in one: get it again"));
 }
 
 // --- llm.c -----------------------------------------------------------------------------------------------------------------
 
-/// 256 numbers of 32 bits: the magic, the version, how many ids there are, zeros.
+/// 256 numbers of 32 bits: magic, version, number of ids, zeros.
 struct LlmcHeader {
   uint32_t magic, version, count;
 };
@@ -30,7 +30,7 @@ struct LlmcHeader {
 constexpr int64_t kLlmcBytes = 1024;
 
 bool is_llmc(std::string_view head, LlmcHeader& header) {
-  constexpr uint32_t kNewestVersion = 16;  // by far
+  constexpr uint32_t kNewestVersion = 16;  // far above any real version
   if (head.size() < sizeof header) return false;
   std::memcpy(&header, head.data(), sizeof header);
   return (header.magic == 20240520 || header.magic == 20240801) && header.version > 0 && header.version <= kNewestVersion;
@@ -40,7 +40,7 @@ TokenLayout llmc_layout(const std::string& path, const InputFile& file, const Ll
   const bool is_wide = header.magic == 20240801;
   const uint32_t version = is_wide ? 7 : 1;
   if (header.version != version) {
-    throw InputError(fmt::format("{}: llm.c's header {} is of version {}, and {} is read; write it anew", path, header.magic,
+    throw InputError(fmt::format("{}: llm.c's header {} has version {}, weft reads {}; write it again", path, header.magic,
                                  header.version, version));
   }
   TokenLayout layout{.format = "llm.c",
@@ -55,7 +55,7 @@ TokenLayout llmc_layout(const std::string& path, const InputFile& file, const Ll
 
 // --- NumPy -----------------------------------------------------------------------------------------------------------------
 
-/// What stands behind `'key':` in a header, up to the next comma that is not within brackets.
+/// Returns the text after `'key':` in a header, up to the next comma outside brackets.
 std::string_view npy_value(std::string_view header, std::string_view key) {
   const size_t at = header.find(fmt::format("'{}':", key));
   if (at == std::string_view::npos) return {};
@@ -66,19 +66,19 @@ std::string_view npy_value(std::string_view header, std::string_view key) {
 }
 
 TokenLayout npy_layout(const std::string& path, const InputFile& file, std::string_view head) {
-  const auto fail = [&](const std::string& what) { throw InputError(fmt::format("{}: an array of NumPy {}", path, what)); };
+  const auto fail = [&](const std::string& what) { throw InputError(fmt::format("{}: a NumPy array {}", path, what)); };
   constexpr size_t kVersion = 6, kLength = 8;
   const bool is_old = head.size() > kVersion && head[kVersion] == 1;
   const size_t begin = kLength + (is_old ? 2 : 4);
-  if (head.size() < begin) fail("that is cut off; get it again");
+  if (head.size() < begin) fail("that is truncated; get it again");
   uint32_t length = 0;
   std::memcpy(&length, head.data() + kLength, begin - kLength);
   const std::string_view header = head.substr(begin, length);
   const std::string_view type = npy_value(header, "descr"), shape = npy_value(header, "shape");
   if (header.size() < length || type.empty() || shape.empty())
-    fail("whose header is damaged, or longer than that of ids is; save it again");
+    fail("whose header is damaged, or too long for ids; save it again");
   TokenLayout layout{.format = "npy", .offset = static_cast<int64_t>(begin) + length, .index = {}};
-  if (type == "'<u2'" || type == "'<u4'" || type == "'<i4'" || type == "'|u1'") {  // of <i4 what is negative is far too large
+  if (type == "'<u2'" || type == "'<u4'" || type == "'<i4'" || type == "'|u1'") {  // negative <i4 values become far too large
     layout.type = type == "'<u2'" ? TokenType::u16 : type == "'|u1'" ? TokenType::u8 : TokenType::u32;
   } else {
     fail(fmt::format("of type {}; save ids as uint32: array.astype(numpy.uint32)", shortened(type, 100)));
@@ -90,7 +90,7 @@ TokenLayout npy_layout(const std::string& path, const InputFile& file, std::stri
   }
   constexpr int64_t kLargest = int64_t{1} << 56;
   const int64_t said = layout.count > kLargest ? kLargest : layout.offset + layout.count * token_bytes(layout.type);
-  if (file.bytes != said) misfit(path, "its header, NumPy's,", said, file.bytes);
+  if (file.bytes != said) misfit(path, "its NumPy header", said, file.bytes);
   return layout;
 }
 
@@ -105,9 +105,8 @@ TokenLayout megatron_layout(const std::string& path, const InputFile& file, std:
 
 TokenLayout plain_layout(const std::string& path, const InputFile& file, TokenType type) {
   if (file.bytes % token_bytes(type) != 0) {
-    throw InputError(
-        fmt::format("{}: {} bytes are no multiple of the token size {}; the file is cut off, or data.tokenizer is wrong", path,
-                    file.bytes, token_bytes(type)));
+    throw InputError(fmt::format("{}: {} bytes, not a multiple of the token size {}; is it truncated, or data.tokenizer wrong?",
+                                 path, file.bytes, token_bytes(type)));
   }
   return {.format = "", .type = type, .count = file.bytes / token_bytes(type), .index = {}};
 }
@@ -129,8 +128,8 @@ TokenLayout token_layout(const std::string& path, const InputFile& file, TokenTy
   if (!index.empty()) return megatron_layout(path, file, std::move(index));
   const FileKind kind = file_kind(head);
   if (kind && !(is_text && kind.is_text)) {
-    throw InputError(fmt::format("{}: it is {}, where {} expected; {}", path, kind.what, is_text ? "text is" : "token ids are",
-                                 kind.advice));
+    throw InputError(
+        fmt::format("{}: it is {}, but {} expected; {}", path, kind.what, is_text ? "text is" : "token ids are", kind.advice));
   }
   return plain_layout(path, file, type);
 }

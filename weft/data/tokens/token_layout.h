@@ -1,7 +1,7 @@
-// Where a file's token ids lie and how wide they are: from its first byte on, or behind a header that says so.
+// Layout of a file's token ids: their width, and their place, which is the whole file or what follows a header.
 //
-// Headers that are read: llm.c's (1 KiB; 20240520 of uint16, 20240801 of uint32), NumPy's (.npy of one dimension). A .bin
-// beside Megatron's .idx is ids alone, of which the index tells width and documents.
+// Supported headers: llm.c's (1 KiB; 20240520 for uint16, 20240801 for uint32), NumPy's (.npy of one dimension). A .bin next to
+// Megatron's .idx holds only ids; the index gives width and documents.
 #pragma once
 
 #include <cstdint>
@@ -13,21 +13,21 @@
 
 namespace weft {
 
-/// The ids of one file.
+/// Layout of one file.
 struct TokenLayout {
-  std::string_view format;  ///< "" for ids alone, "llm.c", "npy", "megatron"
+  std::string_view format;  ///< "" without a header, "llm.c", "npy", "megatron"
   TokenType type = TokenType::u8;
   int64_t offset = 0;  ///< bytes before the first id
   int64_t count = 0;   ///< ids
-  std::string index;   ///< of Megatron's: path of the .idx
+  std::string index;   ///< path of Megatron's .idx
 };
 
 /// Bytes of an id.
 int64_t token_bytes(TokenType type);
 
-/// What a file holds that a recipe says is of `type`: a header is taken at its word, ids alone at the recipe's. Of text all
-/// bytes count. An empty file has none. Throws InputError for a file that is of another kind (base/file_kind.h), whose length
-/// does not fit its header or index, or is no multiple of the width, and where reading it fails.
+/// Returns the layout of a file whose recipe says `type`: a header overrides the recipe, which decides for a file without one.
+/// All bytes of a text are tokens. An empty file has no ids. Throws InputError for a file of another kind (base/file_kind.h),
+/// for a length that does not fit its header or index or is not a multiple of the width, and if reading fails.
 TokenLayout token_layout(const std::string& path, const InputFile& file, TokenType type);
 
 }  // namespace weft

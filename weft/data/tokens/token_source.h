@@ -1,4 +1,4 @@
-// TokenSource: a stream of tokens that can be read anywhere.
+// TokenSource: a stream of tokens with random access.
 #pragma once
 
 #include <cstdint>
@@ -15,19 +15,19 @@ class GroupReader;
 class TokenSource {
  public:
   virtual ~TokenSource() = default;
-  /// How many there are.
+  /// Number of tokens.
   virtual int64_t size() const = 0;
-  /// Reads tokens [begin, begin + count) into `out`. Throws InputError for a range that is not within size(), for an id that is
-  /// not below the vocabulary, and for a file that is not what it was any more.
+  /// Reads tokens [begin, begin + count) into `out`. Throws InputError for a range outside size(), for an id that is not below
+  /// the vocabulary, and for a file that has changed.
   virtual void read(int64_t begin, int64_t count, int64_t* out) const = 0;
-  /// Where each document begins, in order; empty where it does not know of documents. 8 bytes a document.
+  /// Start of each document, in order; empty if the source has no document boundaries. 8 bytes per document.
   virtual std::vector<int64_t> document_starts() const { return {}; }
-  /// As Dataset::left_out().
+  /// See Dataset::left_out().
   virtual DataNotes left_out() const { return {}; }
-  /// As Dataset::passed_over().
+  /// See Dataset::passed_over().
   virtual DataNotes passed_over() const { return {}; }
-  /// Where tokens are read a group at a time, so that an order by groups is better (data/group_order.h): the groups, whose
-  /// items are tokens, one after another. Null: any part costs the same.
+  /// Groups of the source, whose items are tokens, one group after another. Non-null if tokens are read a group at a time, and
+  /// an order by groups is therefore better (data/group_order.h). Null: any part costs the same.
   virtual const GroupReader* grouped() const { return nullptr; }
 };
 

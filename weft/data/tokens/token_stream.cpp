@@ -22,15 +22,15 @@ const char* advice_for(TokenType type) {
                                : "set data.path to a file or folder of token ids";
 }
 
-/// What to do about an id that is not below the vocabulary. One a little above is of a tokenizer with a few more ids; one far
-/// above is hardly an id at all.
+/// Advice for an id that is not below the vocabulary. A slightly larger one suggests a tokenizer with a few more ids; one far
+/// above is probably not an id at all.
 std::string advice_on(int64_t token, int64_t vocabulary, TokenType type) {
   if (token < vocabulary + std::max<int64_t>(vocabulary / 8, 16)) {
     return fmt::format("set model.vocabulary to at least {}, or check data.tokenizer", token + 1);
   }
   if (type == TokenType::u8) return "set model.vocabulary to at least 256";
   return fmt::format(
-      "so far above it the file is of another tokenizer, or no plain {} ids, little-endian: check data.path and "
+      "the file seems to be from another tokenizer, or not plain little-endian {} ids: check data.path and "
       "data.tokenizer",
       type == TokenType::u16 ? "uint16" : "uint32");
 }
@@ -78,7 +78,7 @@ void TokenStream::add(const std::string& path) {
   InputFile file = open_input(path);
   if (!file.reason.empty()) {
     std::error_code ignored;
-    const bool is_prefix = fs::exists(path + ".bin", ignored);  // as Megatron's --data-path is
+    const bool is_prefix = fs::exists(path + ".bin", ignored);  // as in Megatron's --data-path
     throw InputError(fmt::format("{}: cannot open it: {}; {}", path, file.reason,
                                  is_prefix ? fmt::format("there is '{}.bin'", path) : advice_for(type_)));
   }
@@ -91,7 +91,7 @@ void TokenStream::add(const std::string& path) {
 
 void TokenStream::read(int64_t begin, int64_t count, int64_t* out) const {
   if (begin < 0 || count < 0 || begin > size_ - count) {
-    throw InputError(fmt::format("tokens [{}, {}) asked for, the stream has {}", begin, begin + count, size_));
+    throw InputError(fmt::format("tokens [{}, {}) requested, but the stream has only {}", begin, begin + count, size_));
   }
   auto piece = std::upper_bound(pieces_.begin(), pieces_.end(), begin, [](int64_t at, const Piece& p) { return at < p.first; });
   for (--piece; count > 0; ++piece) {

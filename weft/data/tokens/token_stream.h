@@ -1,6 +1,6 @@
-// TokenStream: the tokens of one file, or of a folder's files one after another. Nothing is read before it is asked for, and
-// what is read stays in the kernel's cache, which ranks on one host share. Not mapped into memory: a file that is cut off while
-// it is in use would end the process without a word (SIGBUS), and it is an error with a name here.
+// TokenStream: the tokens of one file, or of a folder's files one after another. Data is read on request and stays in the
+// kernel's cache, which ranks on one host share. Files are not mapped into memory: truncation of a mapped file while it is in
+// use would kill the process silently (SIGBUS); here it is an error that names the file.
 #pragma once
 
 #include <cstdint>
@@ -16,14 +16,14 @@ namespace weft {
 
 class TokenStream final : public TokenSource {
  public:
-  /// Throws InputError for a missing or empty file, one that is not regular (a FIFO would be waited for, a device has no end),
-  /// and one that holds something else (data/tokens/token_layout.h). Of a folder it takes the files that
-  /// data/tokens/token_folder.h tells, in name order.
+  /// Throws InputError for a missing or empty file, one that is not regular (a FIFO would block, a device has no end), and one
+  /// that holds something else (data/tokens/token_layout.h). From a folder it takes the files selected by
+  /// data/tokens/token_folder.h, in name order.
   TokenStream(const std::string& path, TokenType type, int64_t vocabulary);
 
   int64_t size() const override { return size_; }
   void read(int64_t begin, int64_t count, int64_t* out) const override;
-  /// Of text each file is a document; of ids they are those of Megatron's indexes, where all files have one.
+  /// For text, each file is a document; for ids, Megatron's indexes give the documents, if all files have one.
   std::vector<int64_t> document_starts() const override;
   DataNotes passed_over() const override { return passed_over_; }
 

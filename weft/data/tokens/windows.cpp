@@ -58,10 +58,10 @@ class TokenDataset : public Dataset {
 
   void check(int64_t index) const {
     if (index < 0 || index >= windows_)
-      throw InputError(fmt::format("{}: window {} asked for, there are {}", file_.path, index, windows_));
+      throw InputError(fmt::format("{}: window {} requested, but there are only {}", file_.path, index, windows_));
   }
 
-  /// Uniform over all offsets at which the windows still fit, the same for a whole epoch.
+  /// Returns an epoch's offset, uniform over all offsets at which the windows still fit.
   int64_t offset(int64_t epoch) const {
     if (!file_.shift) return 0;
     const int64_t choices = length_ - windows_ * file_.context;
@@ -88,10 +88,10 @@ class TokenDataset : public Dataset {
   std::shared_ptr<const TokenSource> stream_;
 };
 
-/// The part of each group that lies in tokens [begin, begin + length): where it begins, and how long it is.
+/// Share of each group in tokens [begin, begin + length): its begin and length.
 struct Parts {
   Parts(const std::vector<SampleGroup>& groups, int64_t begin, int64_t length) {
-    int64_t first = 0;  // of the group
+    int64_t first = 0;  // first token of the group
     for (size_t group = 0; group < groups.size(); first += groups[group++].items) {
       const int64_t from = std::max(first, begin), to = std::min(first + groups[group].items, begin + length);
       if (from >= to) continue;
@@ -105,8 +105,8 @@ struct Parts {
   std::vector<SampleGroup> sizes;
 };
 
-/// The same for training, of a source that is read a group at a time: an epoch's stream has the groups in an order of its own,
-/// and so have the windows of it.
+/// The same for training, from a source read a group at a time: each epoch has its own order of the groups in the stream and of
+/// the windows.
 class GroupedTokenDataset final : public TokenDataset, private GroupReader {
  public:
   GroupedTokenDataset(const TokenFile& file, int64_t begin, int64_t length, const std::shared_ptr<const TokenSource>& stream)
@@ -161,7 +161,7 @@ void check_part(const TokenFile& file) {
   if (file.context < 1) throw InputError(fmt::format("model.context = {}: must be at least 1", file.context));
   if (!(file.begin >= 0 && file.begin < file.end && file.end <= 1)) {
     throw InputError(
-        fmt::format("{}: the part [{}, {}) is not one within [0, 1); check data.evaluation", file.path, file.begin, file.end));
+        fmt::format("{}: the part [{}, {}) is not within [0, 1); check data.evaluation", file.path, file.begin, file.end));
   }
 }
 

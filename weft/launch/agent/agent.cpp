@@ -26,7 +26,7 @@ namespace weft {
 
 namespace {
 
-/// The head is gone; the text says so.
+/// The head is gone; the message says so.
 class HeadLost : public Error {
  public:
   using Error::Error;
@@ -37,12 +37,12 @@ class Agent {
   Agent(const AgentOptions& options, SignalWatch& signals, std::unique_ptr<AgentConnection> head)
       : options_(options), signals_(signals), head_(std::move(head)), board_(0) {}
 
-  /// Until the run is over.
+  /// Runs until the run is over.
   LaunchOutcome serve();
 
  private:
-  /// What the head has been told of a rank.
-  struct Told {
+  /// What has been reported to the head about a rank.
+  struct Reported {
     size_t said = 0;
     bool stopped = false, ended = false;
   };
@@ -52,7 +52,7 @@ class Agent {
   void obey(const nlohmann::json& message);
   void start(const nlohmann::json& message);
   void report();
-  void report(const RankOutcome& outcome, Told& told);
+  void report(const RankOutcome& outcome, Reported& reported);
   void show() const;
   void end_ranks();
 
@@ -63,7 +63,7 @@ class Agent {
   int64_t launch_ = 0;
   int restarts_ = 0;
   std::unique_ptr<LocalRanks> ranks_;
-  std::vector<Told> told_;
+  std::vector<Reported> reported_;
   std::optional<LaunchOutcome> end_;
   int64_t interrupt_ns_ = 0;
 };
@@ -79,8 +79,8 @@ LaunchOutcome Agent::serve() {
     const bool silent = head_->silent_s() > options_.host_timeout_s;
     if (!silent && !head_->closed()) continue;
     const HeadLost lost(fmt::format(
-        "the head of the run, at {}:{}, {}: this host's ranks have been ended", options_.head_host, options_.head_port,
-        silent ? fmt::format("has not answered for {}; it or its network is gone", format_duration(head_->silent_s()))
+        "the run's head at {}:{} {}: this host's ranks were ended", options_.head_host, options_.head_port,
+        silent ? fmt::format("has not answered for {}; it or its network is down", format_duration(head_->silent_s()))
                : fmt::format("has gone ({})", head_->why())));
     end_ranks();
     throw lost;
@@ -96,8 +96,7 @@ void Agent::wait() const {
   poll(ready.data(), ready.size(), 200);
 }
 
-/// The head passes a signal on to all hosts. A second Ctrl-C ends this host's ranks at once, also where the head does not
-/// answer.
+/// The head forwards a signal to all hosts. A second Ctrl-C ends this host's ranks at once, even if the head does not answer.
 void Agent::on_signals() {
   for (const int signal : signals_.receive()) {
     const int64_t now = monotonic_ns();
@@ -140,7 +139,7 @@ void Agent::start(const nlohmann::json& message) {
   start.master_port = message.at("master_port");
   start.store = message.at("store");
   if (start.store.starts_with(':')) start.store = options_.head_host + start.store;
-  told_.assign(static_cast<size_t>(start.num_ranks), {});
+  reported_.assign(static_cast<size_t>(start.num_ranks), {});
   try {
     if (!options_.problem.empty()) throw InputError(options_.problem);
     LocalRanksOptions own{
@@ -170,13 +169,13 @@ void Agent::report() {
     ranks_.reset();
     return;
   }
-  for (size_t i = 0; i < told_.size(); ++i) report(ranks_->outcomes()[i], told_[i]);
+  for (size_t i = 0; i < reported_.size(); ++i) report(ranks_->outcomes()[i], reported_[i]);
   if (ranks_->any_left()) return;
   ranks_.reset();
   head_->send({{"kind", "idle"}, {"free_port", free_port()}});
 }
 
-/// The steps as the ranks here tell them, where rank 0 is one of them, or as the head does.
+/// Shows the steps reported by the local ranks, if rank 0 is one of them, or by the head.
 void Agent::show() const {
   if (options_.status == nullptr || launch_ == 0) return;
   if (!ranks_) options_.status->set_restarting(restarts_);
@@ -184,10 +183,10 @@ void Agent::show() const {
                                                               : board_.steps_done());
 }
 
-/// What a rank said goes before its end: it is why.
-void Agent::report(const RankOutcome& outcome, Told& told) {
-  for (; told.said < outcome.said.size(); ++told.said) {
-    const RankError& error = outcome.said[told.said];
+/// Sends a rank's messages before its end, because they give the reason.
+void Agent::report(const RankOutcome& outcome, Reported& reported) {
+  for (; reported.said < outcome.said.size(); ++reported.said) {
+    const RankError& error = outcome.said[reported.said];
     head_->send({{"kind", "said"},
                  {"launch", launch_},
                  {"rank", outcome.rank},
@@ -196,12 +195,12 @@ void Agent::report(const RankOutcome& outcome, Told& told) {
                  {"culprit", error.culprit},
                  {"text", error.text}});
   }
-  if (std::exchange(told.stopped, outcome.stopped) != outcome.stopped) {
+  if (std::exchange(reported.stopped, outcome.stopped) != outcome.stopped) {
     head_->send({{"kind", "stopped"}, {"launch", launch_}, {"rank", outcome.rank}, {"is", outcome.stopped}});
   }
-  if (std::exchange(told.ended, outcome.ended) == outcome.ended) return;
+  if (std::exchange(reported.ended, outcome.ended) == outcome.ended) return;
   head_->set_steps(board_.steps_done(), launch_);
-  head_->beat();  // how far it came goes before its end too
+  head_->beat();  // its progress also goes before its end
   head_->send({{"kind", "ended"},
                {"launch", launch_},
                {"rank", outcome.rank},
@@ -239,14 +238,14 @@ LaunchOutcome run_agent(const AgentOptions& options) {
     }
     try {
       const LaunchOutcome outcome = Agent(options, signals, std::move(joined.connection)).serve();
-      signals.receive();  // the run is over: one that comes late changes nothing
+      signals.receive();  // the run is over: late signals are dropped
       return outcome;
     } catch (const nlohmann::json::exception&) {
-      throw Error(fmt::format("what the head at {}:{} says is no message of this weft's; install the same version on all hosts",
+      throw Error(fmt::format("cannot parse a message from the head at {}:{}; install the same version of weft on all hosts",
                               options.head_host, options.head_port));
     } catch (const HeadLost& error) {
       if (!options.joins_again) throw;
-      if (options.tell) options.tell(std::string(error.what()) + "; waiting for it to come back");
+      if (options.report) options.report(std::string(error.what()) + "; waiting for it to come back");
     }
   }
 }

@@ -1,8 +1,8 @@
-// Agent: starts and watches the ranks of one host for the head of a run (launch/agent/head.h), which it joins over TCP.
+// Agent: joins the head of a run (launch/agent/head.h) over TCP; starts and watches one host's ranks for the head.
 //
-// It decides nothing: what becomes of its ranks goes to the head, which tells it what to start and which signals to send. Its
-// ranks end with it (launch/guardian.h), and it ends them when it hears nothing of the head any more. Signals to it go to the
-// head, so that all hosts end together.
+// It makes no decisions: it reports its ranks to the head, which orders starts and signals. Its ranks end with it
+// (launch/guardian.h), and it ends them if it loses the head. Signals to the agent go to the head, so that all hosts end
+// together.
 #pragma once
 
 #include "weft/launch/agent/agent_options.h"
@@ -10,8 +10,8 @@
 
 namespace weft {
 
-/// Runs until the head says how the run has ended: the outcome is that. Throws Error where the head is not found in time, does
-/// not let this host in, or is lost.
+/// Runs until the head reports how the run ended, and returns that. Throws Error if the head is not found in time, rejects this
+/// host, or is lost.
 LaunchOutcome run_agent(const AgentOptions& options);
 
 }  // namespace weft

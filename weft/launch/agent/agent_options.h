@@ -1,4 +1,4 @@
-// What an agent is told (launch/agent/agent.h).
+// Options of an agent (launch/agent/agent.h).
 #pragma once
 
 #include <functional>
@@ -9,24 +9,24 @@ namespace weft {
 
 class RunStatus;
 
-/// What an agent is told.
+/// Options of an agent.
 struct AgentOptions {
-  std::string head_host;                  ///< where the head listens
-  int head_port = 0;                      ///< and on which port
-  std::string token = {};                 ///< that both prove to know; empty: none
-  int node = 0;                           ///< which of the hosts this is
-  int num_ranks = 1;                      ///< that this host bears
-  std::string host = {};                  ///< its name
+  std::string head_host;                  ///< host on which the head listens
+  int head_port = 0;                      ///< its port
+  std::string token = {};                 ///< secret that both sides prove they know; empty: no secret
+  int node = 0;                           ///< index of this host
+  int num_ranks = 1;                      ///< ranks of this host
+  std::string host = {};                  ///< name of this host
   std::vector<std::string> command = {};  ///< argv of every rank
   bool prefix = false;                    ///< LaunchOptions::prefix
-  std::string problem = {};               ///< why ranks cannot be started here; told to the head when it wants some
-  double host_timeout_s = 10.0;           ///< a head that is silent for longer is gone
-  double join_timeout_s = 300.0;          ///< how long the head is waited for
+  std::string problem = {};               ///< why ranks cannot be started here; reported to the head when it orders a start
+  double host_timeout_s = 10.0;           ///< silence after which the head counts as lost
+  double join_timeout_s = 300.0;          ///< how long to wait for the head
   double grace_s = 1.0;                   ///< between SIGTERM and SIGKILL when the head is gone
-  bool joins_again = false;               ///< waits for a head once more where one was lost
-  RunStatus* status = nullptr;            ///< told what the run does; null: nobody is
-  int lifeline = -1;                      ///< a descriptor whose end means that nobody wants this host any more; -1: none
-  std::function<void(const std::string&)> tell = {};  ///< a line on a head that was lost
+  bool joins_again = false;               ///< whether to wait for a new head after losing one
+  RunStatus* status = nullptr;            ///< receives the run's status, unless null
+  int lifeline = -1;                      ///< a descriptor that closes when this host is no longer wanted; -1: not used
+  std::function<void(const std::string&)> report = {};  ///< receives a line on a lost head
 };
 
 }  // namespace weft

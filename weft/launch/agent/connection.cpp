@@ -37,9 +37,9 @@ AgentConnection::AgentConnection(FileDescriptor socket) : socket_(std::move(sock
 void AgentConnection::send(const nlohmann::json& message) {
   if (closed()) return;
   said_ns_ = monotonic_ns();
-  // Texts are printable(), but an old message must not fail for one byte.
+  // Texts should be printable(); a byte that is not UTF-8 must not make dump() throw.
   out_ += message.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) + '\n';
-  if (out_.size() > kMostUnsent) return close("it takes no messages any more");
+  if (out_.size() > kMostUnsent) return close("it no longer accepts messages");
   flush();
 }
 
@@ -61,18 +61,18 @@ void AgentConnection::read_some() {
     if (got == 0) return close("connection closed");
     in_.append(buffer, static_cast<size_t>(got));
     heard_ns_ = monotonic_ns();
-    if (in_.size() > 2 * kLongestMessage) return;  // the rest once these are understood
+    if (in_.size() > 2 * kLongestMessage) return;  // read the rest once these are parsed
   }
 }
 
-/// False for what is no message.
+/// Returns false for a malformed message.
 bool AgentConnection::parse(std::vector<nlohmann::json>& messages, size_t most) {
   size_t begin = 0;
   for (size_t end = 0; messages.size() < most && (end = in_.find('\n', begin)) != std::string::npos; begin = end + 1) {
     nlohmann::json message = nlohmann::json::parse(in_.begin() + static_cast<std::ptrdiff_t>(begin),
                                                    in_.begin() + static_cast<std::ptrdiff_t>(end), nullptr, false);
     if (!message.is_object() || !message.contains("kind") || !message["kind"].is_string()) return false;
-    // None of weft's has any, and one beyond an integer's range must not become an integer.
+    // weft's messages have no fractions, and one beyond an integer's range must not become an integer.
     const bool has_fraction =
         std::any_of(message.begin(), message.end(), [](const nlohmann::json& v) { return v.is_number_float(); });
     if (has_fraction) return false;
@@ -92,8 +92,8 @@ std::vector<nlohmann::json> AgentConnection::receive(size_t most) {
   std::vector<nlohmann::json> messages;
   const bool was_open = !closed();
   read_some();
-  // What came before the end counts.
-  if (was_open && !parse(messages, most)) close("what it says is no message of weft's");
+  // Messages that arrived before the end count.
+  if (was_open && !parse(messages, most)) close("it sent a malformed message");
   if (!closed() && monotonic_ns() - said_ns_ >= kBeat) beat();
   flush();
   return messages;

@@ -1,8 +1,8 @@
-// AgentConnection: messages between the head of a run and the agent of a host: JSON objects, one a line, over TCP.
+// AgentConnection: messages between the head of a run and the agent of a host: JSON objects, one per line, over TCP.
 //
-// Each has a "kind". Times are told as ages, so that the clocks of hosts need not agree. Both sides send "beat" when they have
-// said nothing for half a second; who is silent for longer than the host time-out is gone, as far as the other can tell.
-// Whoever has not proved that it knows the job's token (base/token.h) is told nothing and told to go. docs/hosts.md lists them.
+// Each message has a "kind". Times are sent as ages, so hosts' clocks need not agree. Each side sends a "beat" after half a
+// second without another message; a side that is silent for longer than the host timeout is considered lost. A peer that does
+// not prove that it knows the job's token (base/token.h) is disconnected and learns nothing. docs/hosts.md lists the messages.
 #pragma once
 
 #include <poll.h>
@@ -16,48 +16,48 @@
 
 namespace weft {
 
-inline constexpr int kAgentProtocol = 1;  ///< of the messages; a side of another is refused
+inline constexpr int kAgentProtocol = 1;  ///< message protocol version; a different one is rejected
 
-/// How the two sides are called where they prove that they know the token.
+/// Names of the two sides in proofs of the token.
 inline constexpr const char* kAgentSide = "agent";
 inline constexpr const char* kHeadSide = "head";
-/// token_proof() of a side (base/token.h), in hexadecimal digits. Each side's holds for this connection's two nonces only.
+/// token_proof() of a side (base/token.h), in hexadecimal digits. Each proof is valid only for this connection's two nonces.
 std::string agent_proof(const std::string& token, const std::string& side, const std::string& head_nonce,
                         const std::string& agent_nonce);
 
 /// One end of a connection. Never blocks.
 class AgentConnection {
  public:
-  /// Takes a non-blocking socket.
+  /// Takes ownership of a non-blocking socket.
   explicit AgentConnection(FileDescriptor socket);
 
-  /// Sends a message, or as much as the system takes now; the rest goes with receive().
+  /// Sends a message, or as much of it as the system accepts now; receive() sends the rest.
   void send(const nlohmann::json& message);
-  /// Takes in what has come and sends what is left, and a "beat" where one is due. Beats of the other side are left out, what
-  /// they tell ("steps") is in steps(). Nothing more comes once closed(). No more than `most` messages: whoever reads on is
-  /// another.
+  /// Receives messages, sends unsent data, and a "beat" if one is due. The other side's beats are not returned; steps() has
+  /// their content. Once closed(), no more messages arrive. Returns at most `most` messages, so that another reader can take
+  /// the rest.
   std::vector<nlohmann::json> receive(size_t most = SIZE_MAX);
-  /// Whether the connection has ended; why() says in which way.
+  /// Returns true if the connection has ended; why() gives the reason.
   bool closed() const { return !why_.empty(); }
   const std::string& why() const { return why_; }
-  /// Ends it.
+  /// Closes the connection.
   void close(const std::string& why);
 
   void add_descriptors(std::vector<pollfd>& all) const;
-  /// Since something was heard; CLOCK_MONOTONIC.
+  /// Time of the last message; CLOCK_MONOTONIC.
   int64_t heard_ns() const { return heard_ns_; }
   double silent_s() const;
-  /// The numeric address of the other side.
+  /// Numeric address of the other side.
   const std::string& address() const { return address_; }
 
-  /// What this side's beats tell: the steps that are done of a run, as the ranks of that launch say.
+  /// Content of this side's beats: the run's completed steps, as reported by the ranks of that launch.
   void set_steps(int64_t steps, int64_t launch);
-  /// Tells them now, before what depends on it.
+  /// Sends a beat now, before messages that depend on it.
   void beat();
-  /// What the other side's beats have told; of no launch: 0.
+  /// Content of the other side's beats; 0 before the first launch.
   int64_t steps() const { return steps_; }
   int64_t steps_launch() const { return steps_launch_; }
-  /// Whether all that was to be sent has been taken by the system.
+  /// Returns true if the system has accepted everything to be sent.
   bool is_sent() const { return out_.empty(); }
 
  private:

@@ -27,19 +27,19 @@ namespace weft {
 
 namespace {
 
-/// How long agents have for going once the run is over.
+/// Time for agents to leave once the run is over.
 constexpr double kFarewell_s = 5.0;
-/// A host that cannot be reached is tried again so often.
+/// Interval between attempts to reach a host.
 constexpr int64_t kCallAgain = 10'000'000'000;
-/// Of a host that is lost both may be seen; only who speaks so long after has lost no more than its ssh.
+/// A lost host's ssh may end before its agent is missed; an agent heard this much later has lost only its ssh.
 constexpr int64_t kSurelyThere = 3'000'000'000;
 constexpr size_t kMostNames = 8;
 constexpr NewcomerLimits kNewcomers{
-    .most = 256, .most_of_address = 64, .young = std::chrono::seconds(1), .to_prove = std::chrono::seconds(3)};
+    .most = 256, .max_per_address = 64, .young = std::chrono::seconds(1), .to_prove = std::chrono::seconds(3)};
 
 }  // namespace
 
-/// The ranks of a node, which the head knows of while they live.
+/// The ranks of a node, registered with the head while they live.
 class Head::Part : public RemoteRanks {
  public:
   Part(Node& node, const HostStart& start, int64_t launch, const RunBoard* board)
@@ -70,7 +70,7 @@ Head::~Head() {
   try {
     finish(1, "the head of the run has ended");
   } catch (const std::exception&) {
-    // Agents notice by themselves.
+    // The agents will notice.
   }
 }
 
@@ -96,14 +96,14 @@ int Head::least_capacity() const {
   return std::accumulate(ranks.begin(), ranks.begin() + static_cast<ptrdiff_t>(least), 0);
 }
 
-/// Ranks of each node: full ones first, so that the numbers on each are consecutive.
+/// Distributes ranks over the nodes: fills nodes in order, so that the numbers on each are consecutive.
 std::vector<int> Head::spread(int ranks) const {
   std::vector<int> counts;
   for (size_t i = 0; i < nodes_.size(); ++i) {
     counts.push_back(is_there(i) ? std::min(ranks, nodes_[i].num_ranks) : 0);
     ranks -= counts.back();
   }
-  if (ranks > 0) throw Error(fmt::format("the hosts that are left have no place for {}", counted(ranks, "rank")));
+  if (ranks > 0) throw Error(fmt::format("the remaining hosts have no room for {}", counted(ranks, "rank")));
   return counts;
 }
 
@@ -113,7 +113,7 @@ StartedRanks Head::start(const LaunchOptions& options, const sigset_t& mask) {
   board_ = options.board;
   first_node_ = static_cast<size_t>(std::find_if(counts.begin(), counts.end(), [](int n) { return n > 0; }) - counts.begin());
   const bool leads = static_cast<int>(first_node_) == options_.own_node;
-  const bool alone = leads && counts[first_node_] == options.num_ranks;  // the others are gone
+  const bool alone = leads && counts[first_node_] == options.num_ranks;  // the other hosts are gone
   FileDescriptor socket;
   if (options.serve) socket = alone ? listen_on_loopback() : listen_beside(socket_);
   HostStart start{.num_ranks = 0, .world = options.num_ranks, .master_address = ""};
@@ -127,7 +127,7 @@ StartedRanks Head::start(const LaunchOptions& options, const sigset_t& mask) {
     start.num_ranks = counts[i];
     if (counts[i] == 0) continue;
     const bool here = static_cast<int>(i) == options_.own_node;
-    // An agent knows best by which address it reaches the head.
+    // The agent's own connection shows the address that reaches it best.
     start.master_address = !leads ? nodes_[first_node_].agent->address() : here ? options_.own_address : "";
     start.store = !socket ? "" : fmt::format("{}:{}", here ? address_here(socket) : "", port_of(socket));
     if (here) {
@@ -160,24 +160,24 @@ void Head::receive() {
   for (size_t i = 0; i < nodes_.size(); ++i) {
     if (nodes_[i].agent) hear(i);
   }
-  // Fewer too: a launch goes on from a checkpoint that is older than the last one's end.
+  // May also decrease: a launch may resume from a checkpoint older than the end of the last launch.
   const Node& first = nodes_[first_node_];
   if (board_ != nullptr && first.agent && first.ranks != nullptr && first.agent->steps_launch() == launch_) {
     board_->set_steps_done(first.agent->steps());
   }
-  tell_steps();
+  send_steps();
   show();
 }
 
-/// Each host is asked how the run is.
-void Head::tell_steps() const {
+/// Sends the steps to each host, which may be asked for the run's health.
+void Head::send_steps() const {
   if (board_ == nullptr) return;
   for (const Node& node : nodes_) {
     if (node.agent) node.agent->set_steps(board_->steps_done(), launch_);
   }
 }
 
-/// Before the first start an agent that will not come ends the run; later the host may come back.
+/// An agent that will not come ends the run before the first start, but not later, since its host may return.
 void Head::call_agents() {
   if (options_.starter == nullptr || has_finished_) return;
   const bool again = monotonic_ns() - call_ns_ >= kCallAgain;
@@ -193,16 +193,16 @@ void Head::call_agents() {
   }
 }
 
-/// What a host's ranks print comes through what has started its agent.
+/// A host's output arrives through the process that started its agent.
 void Head::watch_output(size_t number, const std::string& failure) {
   Node& node = nodes_[number];
-  if (failure.empty() || !node.agent || node.tells_nothing) return;
+  if (failure.empty() || !node.agent || node.output_lost) return;
   if (node.failed_ns == 0) node.failed_ns = monotonic_ns();
   if (node.agent->heard_ns() - node.failed_ns < kSurelyThere) return;
-  node.tells_nothing = true;
-  if (options_.tell) {
-    options_.tell(fmt::format("host {}: {}: nobody reads what its ranks print any more, so those that print may end", node.name,
-                              failure));
+  node.output_lost = true;
+  if (options_.report) {
+    options_.report(
+        fmt::format("host {}: {}: the output of its ranks is no longer read, so ranks that print may end", node.name, failure));
   }
 }
 
@@ -220,12 +220,12 @@ void Head::hear(size_t number) {
       }
     }
   } catch (const nlohmann::json::exception&) {
-    node.agent->close("what it says is no message of weft's");
+    node.agent->close("it sent a malformed message");
   }
   if (node.agent->closed()) {
-    lose(number, fmt::format("is lost: its agent has gone ({})", node.agent->why()));
+    lose(number, fmt::format("is lost: its agent is gone ({})", node.agent->why()));
   } else if (node.agent->silent_s() > options_.host_timeout_s) {
-    lose(number, fmt::format("has not answered for {}; it or its network is gone", format_duration(node.agent->silent_s())));
+    lose(number, fmt::format("has not answered for {}; it or its network is down", format_duration(node.agent->silent_s())));
   }
 }
 
@@ -233,10 +233,10 @@ void Head::lose(size_t number, const std::string& why) {
   Node& node = nodes_[number];
   node.agent->close("given up");
   if (node.ranks != nullptr) node.ranks->lose(why);
-  if (node.ranks == nullptr && !has_finished_ && options_.tell) options_.tell(fmt::format("host {} {}", node.name, why));
+  if (node.ranks == nullptr && !has_finished_ && options_.report) options_.report(fmt::format("host {} {}", node.name, why));
   node.agent.reset();
   node.failed_ns = 0;
-  node.tells_nothing = false;
+  node.output_lost = false;
   if (options_.starter != nullptr && !has_finished_) options_.starter->lost(static_cast<int>(number));
 }
 
@@ -263,14 +263,14 @@ int Head::gather(SignalWatch& signals, const std::function<std::optional<bool>(i
     if (absent.empty() || (has_gathered_ && is_enough.value_or(false))) break;
     if (patience.is_over() && is_enough) {
       if (*is_enough) {
-        if (options_.tell) options_.tell(absent + " did not come: starting without");
+        if (options_.report) options_.report(absent + " did not join: starting without");
         break;
       }
       throw Error(
-          fmt::format("{} did not join within {}; is weft started there?", absent, format_duration(options_.join_timeout_s)));
+          fmt::format("{} did not join within {}; is weft running there?", absent, format_duration(options_.join_timeout_s)));
     }
-    if (patience.tells_now() && options_.tell) {
-      options_.tell(fmt::format("waiting for {}, {} more at most", absent, format_duration(patience.left_s())));
+    if (patience.is_due() && options_.report) {
+      options_.report(fmt::format("waiting for {}, at most {} more", absent, format_duration(patience.left_s())));
     }
     std::vector<pollfd> ready = {{signals.fd(), POLLIN, 0}};
     add_descriptors(ready);
@@ -282,11 +282,11 @@ int Head::gather(SignalWatch& signals, const std::function<std::optional<bool>(i
 
 void Head::finish(int status, const std::string& line) {
   if (std::exchange(has_finished_, true)) return;
-  board_ = nullptr;  // it goes with the run
+  board_ = nullptr;  // the board does not outlive the run
   end_status_ = status;
   end_line_ = line;
   for (const Node& node : nodes_) {
-    if (node.agent) tell_end(*node.agent);
+    if (node.agent) send_end(*node.agent);
   }
   const Stopwatch waited;
   const auto any_there = [this] { return std::any_of(nodes_.begin(), nodes_.end(), [](const Node& n) { return !!n.agent; }); };
@@ -299,7 +299,7 @@ void Head::finish(int status, const std::string& line) {
   if (options_.starter != nullptr) options_.starter->finish();
 }
 
-void Head::tell_end(AgentConnection& agent) const {
+void Head::send_end(AgentConnection& agent) const {
   agent.send({{"kind", "end"}, {"status", end_status_}, {"line", end_line_}});
 }
 

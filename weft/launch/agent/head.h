@@ -1,9 +1,9 @@
-// Head: the one process that leads a run over several hosts. Their agents (launch/agent/agent.h) join it over TCP; it tells
-// them which ranks to start, hears what becomes of those, and notices when a host is gone.
+// Head: the process that leads a run over several hosts. Their agents (launch/agent/agent.h) join it over TCP; it orders them
+// to start ranks, receives the outcomes, and detects lost hosts.
 //
-// Ranks are numbered host by host, in the order of the nodes' numbers. A node whose agent is lost may be taken by another agent
-// that joins with its number. One thread, which must call receive() several times a second while the head lives: agents that
-// hear nothing give it up.
+// Ranks are numbered host by host, in the order of node numbers. If a node's agent is lost, another agent that joins with its
+// number may take its place. Single-threaded; call receive() several times per second while the head lives, or agents will
+// consider it lost.
 #pragma once
 
 #include <functional>
@@ -25,50 +25,50 @@ namespace weft {
 class RunBoard;
 class RunStatus;
 
-/// Starts agents on other hosts, where they do not come by themselves.
+/// Starts agents on other hosts, unless something else starts them.
 class AgentStarter {
  public:
   virtual ~AgentStarter() = default;
   AgentStarter(const AgentStarter&) = delete;
   AgentStarter& operator=(const AgentStarter&) = delete;
-  /// Starts the agent of a node. One that is being started already is let be.
+  /// Starts the agent of a node. No effect if it is already being started.
   virtual void start(int node) = 0;
-  /// Why the agent of that node will not come, one line; empty: it still may.
+  /// Returns why the agent of that node will not come, in one line; empty: it may still come.
   virtual std::string failure(int node) = 0;
-  /// The agent of that node is lost: ends what is left of it here.
+  /// Ends what is left on this host of that node's lost agent.
   virtual void lost(int node) = 0;
-  /// The agents have been told to end: waits a moment until they have, then ends what is left.
+  /// Call after the agents were ordered to end: waits briefly for them, then ends what is left.
   virtual void finish() = 0;
-  /// Adds what to poll for, to ask for failures then.
+  /// Adds descriptors to poll; afterwards check failure().
   virtual void add_descriptors(std::vector<pollfd>& all) const = 0;
 
  protected:
   AgentStarter() = default;
 };
 
-/// What a head is told.
+/// Options of a head.
 struct HeadOptions {
-  std::string token = {};                             ///< that agents must prove to know; empty: none
-  int least_nodes = 1;                                ///< that a launch may be made on
-  int most_nodes = 1;                                 ///< that there may be
-  int own_node = -1;                                  ///< this host's number, whose ranks need no agent; -1: it has none
-  int own_ranks = 0;                                  ///< its ranks
-  std::string own_name = {};                          ///< its name in errors
-  std::string own_address = {};                       ///< what other hosts reach it by, for MASTER_ADDR
-  std::vector<std::string> names = {};                ///< of nodes, where they are known beforehand
-  double host_timeout_s = 10.0;                       ///< a host that is silent for longer is gone
-  double join_timeout_s = 300.0;                      ///< how long hosts that are missing are waited for
-  AgentStarter* starter = nullptr;                    ///< null: agents come by themselves
-  RunStatus* status = nullptr;                        ///< told of hosts
-  std::function<void(const std::string&)> tell = {};  ///< a line on what comes and goes
+  std::string token = {};                               ///< secret that agents must prove to know; empty: no secret
+  int least_nodes = 1;                                  ///< fewest nodes that a launch may use
+  int most_nodes = 1;                                   ///< most nodes that a run may have
+  int own_node = -1;                                    ///< this host's node; its ranks need no agent; -1: it has no ranks
+  int own_ranks = 0;                                    ///< number of its ranks
+  std::string own_name = {};                            ///< its name in errors
+  std::string own_address = {};                         ///< address at which other hosts reach it, for MASTER_ADDR
+  std::vector<std::string> names = {};                  ///< names of the nodes, if known in advance
+  double host_timeout_s = 10.0;                         ///< silence after which a host counts as lost
+  double join_timeout_s = 300.0;                        ///< how long to wait for missing hosts
+  AgentStarter* starter = nullptr;                      ///< null: something else starts the agents
+  RunStatus* status = nullptr;                          ///< receives the state of hosts
+  std::function<void(const std::string&)> report = {};  ///< receives a line for each host that joins or leaves
 };
 
-/// The hosts of a run, as their head sees them.
+/// The hosts of a run, as seen by their head.
 class Head : public Hosts {
  public:
   /// `socket` listens (launch/agent/sockets.h).
   Head(FileDescriptor socket, HeadOptions options);
-  /// finish(), where that was not called.
+  /// Calls finish() unless it was called.
   ~Head() override;
 
   StartedRanks start(const LaunchOptions& options, const sigset_t& mask) override;
@@ -79,8 +79,8 @@ class Head : public Hosts {
   int least_capacity() const override;
   int gather(SignalWatch& signals, const std::function<std::optional<bool>(int capacity)>& enough) override;
 
-  /// Called once the launches are over. Tells the agents how the run has ended, which they end with, also those that join only
-  /// now, and waits until they have gone, for a few seconds at most.
+  /// Call after the last launch. Reports the run's outcome to the agents, including those that join only now, and waits a few
+  /// seconds at most until they have left.
   void finish(int status, const std::string& line);
 
  private:
@@ -88,11 +88,11 @@ class Head : public Hosts {
     std::string name;
     int num_ranks = 0;
     int free_port = 0;
-    std::string shares_as, system;           ///< by what its ranks tell who shares memory, and what says whether that is so
-    std::shared_ptr<AgentConnection> agent;  ///< null: none has joined, or it is lost
-    RemoteRanks* ranks = nullptr;            ///< of the launch that runs
-    int64_t failed_ns = 0;                   ///< when what started its agent was seen to have ended; 0: it was not
-    bool tells_nothing = false;              ///< and that this was told
+    std::string shares_as, system;           ///< name under which its ranks share memory, and its system's identity
+    std::shared_ptr<AgentConnection> agent;  ///< null: not joined, or lost
+    RemoteRanks* ranks = nullptr;            ///< ranks of the current launch
+    int64_t failed_ns = 0;                   ///< when its agent's starter was seen to have ended; 0: not seen
+    bool output_lost = false;                ///< its ranks' output is no longer read, which was reported
   };
   struct Newcomer {
     std::shared_ptr<AgentConnection> connection;
@@ -100,7 +100,7 @@ class Head : public Hosts {
   };
   struct Refusal {
     std::string why;
-    bool again = false;  ///< who is refused may come again, as a pod in the place of one that is just going
+    bool again = false;  ///< may be retried, e.g. by a pod that replaces one that is just leaving
   };
   struct Join;
   class Part;
@@ -117,12 +117,12 @@ class Head : public Hosts {
   void take_place(const Newcomer& newcomer, const Join& join);
   std::string name_apart(size_t number);
   void refuse(const Newcomer& newcomer, const Refusal& refusal);
-  std::string told_apart(size_t number) const;
+  std::string distinct_name(size_t number) const;
   void hear(size_t number);
   void lose(size_t number, const std::string& why);
-  void tell_end(AgentConnection& agent) const;
+  void send_end(AgentConnection& agent) const;
   void call_agents();
-  void tell_steps() const;
+  void send_steps() const;
   void watch_output(size_t number, const std::string& failure);
   std::vector<int> spread(int ranks) const;
   std::string missing() const;
@@ -134,15 +134,15 @@ class Head : public Hosts {
   std::map<uint64_t, Newcomer> newcomers_;  ///< by their numbers in unproven_
   Newcomers unproven_;
   uint64_t next_newcomer_ = 0;
-  std::set<std::string> refusals_;  ///< that were told
+  std::set<std::string> refusals_;  ///< lines already reported
   std::vector<HostSignal> signals_;
-  RunBoard* board_ = nullptr;  ///< of the launch that runs
-  size_t first_node_ = 0;      ///< where its rank 0 is
+  RunBoard* board_ = nullptr;  ///< of the current launch
+  size_t first_node_ = 0;      ///< node of that launch's rank 0
   int64_t launch_ = 0;
-  int64_t call_ns_ = 0;  ///< when agents that are missing were started last
+  int64_t call_ns_ = 0;  ///< when missing agents were last started
   bool has_gathered_ = false, has_finished_ = false;
-  int end_status_ = 0;    ///< once it has finished
-  std::string end_line_;  ///< and what it says
+  int end_status_ = 0;    ///< after finish()
+  std::string end_line_;  ///< and its error line
 };
 
 }  // namespace weft

@@ -16,7 +16,7 @@ constexpr int kMostHostRanks = 1 << 16;
 int parse_host_ranks(std::string_view text, std::string_view place) {
   const auto ranks = parse_number<int>(text);
   if (!ranks || *ranks < 1 || *ranks > kMostHostRanks) {
-    throw InputError(fmt::format("{}: '{}' is no number of ranks; write HOST:RANKS, as in a:4", place, text));
+    throw InputError(fmt::format("{}: '{}' is not a number of ranks; write HOST:RANKS, as in a:4", place, text));
   }
   return *ranks;
 }
@@ -34,8 +34,8 @@ HostPlace parse_place(std::string_view text) {
     place.host.pop_back();
     place.host.erase(open, 1);
   }
-  // ssh would take it for an option.
-  if (place.host.empty() || place.host.front() == '-') throw InputError(fmt::format("'{}' is no host", text));
+  // ssh would read it as an option.
+  if (place.host.empty() || place.host.front() == '-') throw InputError(fmt::format("'{}' is not a host", text));
   return place;
 }
 
@@ -44,7 +44,7 @@ void check_hosts(const std::vector<HostPlace>& hosts, const std::string& where) 
   for (size_t i = 0; i < hosts.size(); ++i) {
     for (size_t other = 0; other < i; ++other) {
       if (hosts[i].host != hosts[other].host) continue;
-      throw InputError(fmt::format("{}: host {} is there twice; name it once, with all its ranks", where, hosts[i].host));
+      throw InputError(fmt::format("{}: host {} appears twice; list it once, with all its ranks", where, hosts[i].host));
     }
   }
 }

@@ -29,9 +29,9 @@ class Joining {
  public:
   Joining(const AgentOptions& options, SignalWatch& signals) : options_(options), signals_(signals), nonce_(make_nonce()) {}
 
-  /// One attempt. Null: it may go better later, for why().
+  /// Tries once. Null: a later attempt may succeed; see why().
   std::unique_ptr<AgentConnection> attempt();
-  /// Waits; false where a signal came.
+  /// Waits; returns false if a signal came.
   bool pause(int ms, const AgentConnection* connection = nullptr);
   const std::string& why() const { return why_; }
   int signal() const { return signal_; }
@@ -46,7 +46,7 @@ class Joining {
 };
 
 bool Joining::pause(int ms, const AgentConnection* connection) {
-  std::vector<pollfd> ready = {{signals_.fd(), POLLIN, 0}, {options_.lifeline, POLLIN, 0}};  // -1 is passed over
+  std::vector<pollfd> ready = {{signals_.fd(), POLLIN, 0}, {options_.lifeline, POLLIN, 0}};  // poll skips -1
   if (connection != nullptr) connection->add_descriptors(ready);
   poll(ready.data(), ready.size(), ms);
   for (const int signal : signals_.receive()) signal_ = signal;
@@ -67,11 +67,11 @@ std::unique_ptr<AgentConnection> Joining::attempt() {
       if (why_.empty()) why_ = connection->why();
       return nullptr;
     }
-    why_ = "whoever listens there does not answer as weft does";
+    why_ = "the listener there does not answer like weft";
   } catch (const InputError&) {
     throw;
   } catch (const nlohmann::json::exception&) {
-    why_ = "whoever listens there is no weft of this version";
+    why_ = "the listener there is not this version of weft";
   } catch (const Error& error) {
     why_ = error.what();
   }
@@ -82,7 +82,7 @@ bool Joining::is_let_in(AgentConnection& connection, const nlohmann::json& messa
   const std::string kind = message.at("kind");
   if (kind == "hello") {
     if (message.at("protocol") != kAgentProtocol) {
-      throw InputError(fmt::format("the head at {}:{} is a weft of another version; install the same on all hosts",
+      throw InputError(fmt::format("the head at {}:{} runs another version of weft; install the same on all hosts",
                                    options_.head_host, options_.head_port));
     }
     head_nonce_ = message.at("nonce");
@@ -99,20 +99,19 @@ bool Joining::is_let_in(AgentConnection& connection, const nlohmann::json& messa
   } else if (kind == "refused") {
     why_ = message.at("why");
     if (message.at("again").get<bool>()) return false;
-    throw InputError(fmt::format("the head at {}:{} does not let host {} in: {}", options_.head_host, options_.head_port,
-                                 options_.host, why_));
+    throw InputError(
+        fmt::format("the head at {}:{} rejected host {}: {}", options_.head_host, options_.head_port, options_.host, why_));
   } else if (kind == "welcome") {
-    // Whoever only listens where the head should must not lead this host's ranks.
+    // A stranger that only listens at the head's address must not lead this host's ranks.
     if (options_.token.empty() ||
         is_same_proof(message.at("proof").get<std::string>(), agent_proof(options_.token, kHeadSide, head_nonce_, nonce_))) {
-      // Another host has this one's name; ranks have the environment of their agent.
+      // Another host has this one's name; ranks inherit their agent's environment.
       const std::string name = message.value("shares_as", "");
       if (!name.empty()) setenv("WEFT_HOST", name.c_str(), 1);
       return true;
     }
-    throw InputError(
-        fmt::format("whoever listens at {}:{} does not know the job's secret; set the same WEFT_TOKEN on all hosts",
-                    options_.head_host, options_.head_port));
+    throw InputError(fmt::format("the listener at {}:{} does not know the job's secret; set the same WEFT_TOKEN on all hosts",
+                                 options_.head_host, options_.head_port));
   }
   return false;
 }
@@ -124,13 +123,13 @@ JoinedHead join_head(const AgentOptions& options, SignalWatch& signals) {
   Patience patience(options.join_timeout_s);
   do {
     if (auto connection = joining.attempt()) return {std::move(connection), 0};
-    if (!patience.tells_now() || !options.tell) continue;
-    options.tell(fmt::format("host {} waits for the head of the run at {}:{}, {} more at most: {}", options.host,
-                             options.head_host, options.head_port, format_duration(patience.left_s()), joining.why()));
+    if (!patience.is_due() || !options.report) continue;
+    options.report(fmt::format("host {} is waiting for the run's head at {}:{}, at most {} more: {}", options.host,
+                               options.head_host, options.head_port, format_duration(patience.left_s()), joining.why()));
   } while (!patience.is_over() && joining.pause(500));
   if (joining.signal() != 0) return {nullptr, joining.signal()};
   throw Error(
-      fmt::format("host {} cannot join the head of the run at {}:{}, tried for {}: {}; is node 0 started, and the "
+      fmt::format("host {} cannot join the run's head at {}:{} (tried for {}): {}; is node 0 running, and the "
                   "port open between the hosts?",
                   options.host, options.head_host, options.head_port, format_duration(patience.waited_s()), joining.why()));
 }

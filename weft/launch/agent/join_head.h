@@ -1,4 +1,4 @@
-// How an agent finds the head of its run and is let in.
+// Finding and joining the head of a run.
 #pragma once
 
 #include <memory>
@@ -9,14 +9,14 @@
 
 namespace weft {
 
-/// A head that has let this host in, or the signal that came first.
+/// A head that has admitted this host, or the signal that came first.
 struct JoinedHead {
   std::unique_ptr<AgentConnection> connection;
   int signal = 0;
 };
 
-/// Tries until AgentOptions::join_timeout_s has passed: the head may start later than its agents, and a place may be taken
-/// still by an agent that has gone. Throws Error where nothing came of it, InputError where the head refuses this host.
+/// Retries until AgentOptions::join_timeout_s has passed: the head may start later than its agents, and this node's previous
+/// agent may still hold its place. Throws Error after the timeout, InputError if the head rejects this host.
 JoinedHead join_head(const AgentOptions& options, SignalWatch& signals);
 
 }  // namespace weft

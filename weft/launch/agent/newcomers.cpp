@@ -1,4 +1,4 @@
-// How agents join a head: a part of Head (launch/agent/head.h).
+// How agents join a head; part of Head (launch/agent/head.h).
 #include <fmt/format.h>
 
 #include <nlohmann/json.hpp>
@@ -13,13 +13,13 @@ namespace weft {
 
 namespace {
 
-/// An agent that was heard of so lately is there: no other takes its place.
+/// An agent heard from this recently keeps its place.
 constexpr double kSurelyThere_s = 1.5;
 constexpr size_t kMostRefusals = 64;
 
 }  // namespace
 
-/// What an agent says of its host where it asks to join.
+/// An agent's description of its host in a join request.
 struct Head::Join {
   explicit Join(const nlohmann::json& message)
       : node(message.at("node").get<int64_t>()),
@@ -38,7 +38,7 @@ void Head::greet() {
     FileDescriptor socket = accept_from(socket_);
     if (!socket) return;
     auto connection = std::make_shared<AgentConnection>(std::move(socket));
-    if (const auto oldest = unproven_.makes_room(connection->address())) forget(*oldest);
+    if (const auto oldest = unproven_.to_evict(connection->address())) forget(*oldest);
     const uint64_t number = next_newcomer_++;
     unproven_.add(number, Newcomers::Clock::now(), connection->address());
     const Newcomer& newcomer = newcomers_[number] = {std::move(connection), make_nonce()};
@@ -59,7 +59,7 @@ void Head::hear_newcomers() {
   while (const auto late = unproven_.expired(Newcomers::Clock::now())) forget(*late);
 }
 
-/// Whether it is a newcomer no more.
+/// Returns true once it is no longer a newcomer.
 bool Head::is_done(const Newcomer& newcomer) {
   try {
     for (const nlohmann::json& message : newcomer.connection->receive()) {
@@ -68,23 +68,23 @@ bool Head::is_done(const Newcomer& newcomer) {
       return true;
     }
   } catch (const nlohmann::json::exception&) {
-    newcomer.connection->close("what it says is no message of weft's");
+    newcomer.connection->close("it sent a malformed message");
   }
   return newcomer.connection->closed();
 }
 
-/// One that is refused goes once it has read why. It may be anybody, so what is told of them has an end; who may come again
-/// tells of it himself.
+/// A rejected agent leaves once it has read the reason. It may be a stranger, so the number of printed lines is limited; an
+/// agent that may retry prints the reason itself.
 void Head::refuse(const Newcomer& newcomer, const Refusal& refusal) {
   newcomer.connection->send({{"kind", "refused"}, {"why", refusal.why}, {"again", refusal.again}});
   newcomer.connection->receive();
-  if (refusal.again || !options_.tell || has_finished_ || refusals_.size() >= kMostRefusals) return;
-  const std::string line = fmt::format("an agent at {} was not let in: {}", newcomer.connection->address(), refusal.why);
-  if (refusals_.insert(line).second) options_.tell(line);
+  if (refusal.again || !options_.report || has_finished_ || refusals_.size() >= kMostRefusals) return;
+  const std::string line = fmt::format("rejected an agent at {}: {}", newcomer.connection->address(), refusal.why);
+  if (refusals_.insert(line).second) options_.report(line);
 }
 
-/// A name of its own for a node's ranks where another host is called the same: they would take each other's memory for theirs.
-std::string Head::told_apart(size_t number) const {
+/// Returns a distinct name for a node if another host has its name: ranks on equal names would assume shared memory.
+std::string Head::distinct_name(size_t number) const {
   const Node& node = nodes_[number];
   for (size_t i = 0; i < nodes_.size(); ++i) {
     const Node& other = nodes_[i];
@@ -95,15 +95,15 @@ std::string Head::told_apart(size_t number) const {
   return "";
 }
 
-/// Gives the node that name and tells of it; empty where its host's own does.
+/// Assigns the node that name and reports it; empty if its host's own name is distinct.
 std::string Head::name_apart(size_t number) {
-  const std::string apart = told_apart(number);
+  const std::string apart = distinct_name(number);
   if (apart.empty()) return apart;
   std::string& name = nodes_[number].shares_as;
-  if (options_.tell) {
-    options_.tell(
-        fmt::format("node {} is another host of the name {}: its ranks call it {} (WEFT_HOST); better give each host a "
-                    "name of its own",
+  if (options_.report) {
+    options_.report(
+        fmt::format("node {} is another host named {}: its ranks use {} (WEFT_HOST) instead; give each host a "
+                    "distinct name",
                     number, shortened(name), shortened(apart)));
   }
   return name = apart;
@@ -120,16 +120,16 @@ void Head::admit(const Newcomer& newcomer, const nlohmann::json& message) {
               {"shares_as", name_apart(index)},
               {"proof", options_.token.empty() ? "" : proof(kHeadSide, newcomer, message)}});
   if (has_finished_) {
-    tell_end(agent);
-  } else if (has_gathered_ && options_.tell) {
-    options_.tell(fmt::format("host {} has joined as node {}", nodes_[index].name, join.node));
+    send_end(agent);
+  } else if (has_gathered_ && options_.report) {
+    options_.report(fmt::format("host {} has joined as node {}", nodes_[index].name, join.node));
   }
 }
 
-/// Why it is not taken for an agent of this run; empty: it is.
+/// Returns why the newcomer is not an agent of this run; empty: it is one.
 std::string Head::distrust(const Newcomer& newcomer, const nlohmann::json& message) const {
   if (message.at("protocol") != kAgentProtocol) {
-    return "its weft is of another version than this one's; install the same on all hosts";
+    return "it runs another version of weft; install the same on all hosts";
   }
   if (!options_.token.empty() && !is_same_proof(message.at("proof").get<std::string>(), proof(kAgentSide, newcomer, message))) {
     return "it does not know the job's secret; set the same WEFT_TOKEN on all hosts";
@@ -137,12 +137,12 @@ std::string Head::distrust(const Newcomer& newcomer, const nlohmann::json& messa
   return "";
 }
 
-/// What a side says that knows the token.
+/// Proof of a side that knows the token.
 std::string Head::proof(const char* side, const Newcomer& newcomer, const nlohmann::json& message) const {
   return agent_proof(options_.token, side, newcomer.nonce, message.at("nonce").get<std::string>());
 }
 
-/// Why there is no place for an agent of this run; nothing where there is.
+/// Returns why there is no place for an agent of this run; nullopt: there is one.
 std::optional<Head::Refusal> Head::objection(const Join& join) const {
   if (join.node < 0 || join.node >= options_.most_nodes || join.ranks < 1 || join.ranks > 1 << 16 || join.free_port < 0 ||
       join.free_port > 65535) {
@@ -152,7 +152,7 @@ std::optional<Head::Refusal> Head::objection(const Join& join) const {
   const Node& node = nodes_[static_cast<size_t>(join.node)];
   const bool own = join.node == options_.own_node;
   if (!own && (!node.agent || node.agent->silent_s() >= kSurelyThere_s)) return std::nullopt;
-  return Refusal{fmt::format("node rank {} is taken by host {}; give each host a --node-rank of its own", join.node, node.name),
+  return Refusal{fmt::format("node rank {} is taken by host {}; give each host its own --node-rank", join.node, node.name),
                  !own};
 }
 

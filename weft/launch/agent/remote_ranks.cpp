@@ -36,7 +36,7 @@ RemoteRanks::RemoteRanks(const HostStart& start, std::string host, std::shared_p
                 {"failed_age_ns", board != nullptr && board->failed_ns() > 0 ? age_of(board->failed_ns()) : -1}});
 }
 
-/// Only after an exception are there ranks left.
+/// Ranks are left only after an exception.
 RemoteRanks::~RemoteRanks() {
   if (any_left()) signal(SIGKILL, SignalTo::all);
 }
@@ -99,7 +99,7 @@ void RemoteRanks::receive(bool ending) {
   }
 }
 
-/// The agent knows best which have reported an error.
+/// The agent knows best which ranks have reported an error.
 void RemoteRanks::signal(int number, SignalTo to) {
   agent_->send({{"kind", "signal"},
                 {"launch", launch_},

@@ -1,4 +1,4 @@
-// RemoteRanks: the ranks of one launch on another host, as its agent tells of them.
+// RemoteRanks: the ranks of one launch on another host, as reported by its agent.
 #pragma once
 
 #include <cstdint>
@@ -17,16 +17,16 @@ class RunBoard;
 /// The ranks of a launch on another host.
 class RemoteRanks : public RankHost {
  public:
-  /// Tells the agent to start them. `launch` numbers the launch, so that what is told of one before is passed over; `board` may
-  /// be null.
+  /// Orders the agent to start the ranks. `launch` numbers the launch, so that messages about an earlier one are skipped;
+  /// `board` may be null.
   RemoteRanks(const HostStart& start, std::string host, std::shared_ptr<AgentConnection> agent, int64_t launch,
               const RunBoard* board);
-  /// Has the agent kill those that are left.
+  /// Has the agent kill the remaining ranks.
   ~RemoteRanks() override;
 
-  /// A message of the agent's that is about ranks. Throws nlohmann::json::exception for what is none.
+  /// Processes an agent's message about ranks. Throws nlohmann::json::exception if it is malformed.
   void take(const nlohmann::json& message);
-  /// The host is no longer heard of.
+  /// Marks the host as lost.
   void lose(const std::string& why);
 
   void add_descriptors(std::vector<pollfd>& all) const override;
@@ -44,9 +44,9 @@ class RemoteRanks : public RankHost {
   std::shared_ptr<AgentConnection> agent_;
   int64_t launch_;
   const RunBoard* board_;
-  std::vector<int> ended_;  ///< indices into outcomes_ of ranks that have ended since receive()
-  std::string failure_;     ///< why the program could not be run there
-  std::string loss_;        ///< why the host is no longer heard of
+  std::vector<int> ended_;  ///< indices into outcomes_ of ranks that ended since the last receive()
+  std::string failure_;     ///< why the program could not run there
+  std::string loss_;        ///< why the host was lost
 };
 
 }  // namespace weft

@@ -18,14 +18,14 @@ namespace {
 
 bool is_everywhere(const std::string& address) { return address == "::" || address == "0.0.0.0"; }
 
-/// Of this host's own, where the host that agents are told stands for one; else why it does not.
+/// Returns this host's own address that `host`, as given to agents, resolves to; otherwise the reason why it has none.
 std::pair<std::string, std::string> address_for(const std::string& host) {
   if (host == "localhost") return {"127.0.0.1", ""};
   if (is_loopback_address(host)) return {host, ""};
   try {
     const std::string address = own_address_as(host);
-    return {address, address.empty() ? fmt::format("{} means no interface of this host here", host) : ""};
-  } catch (const Error& error) {  // a name that only the others know, or not yet
+    return {address, address.empty() ? fmt::format("{} is not an address of this host", host) : ""};
+  } catch (const Error& error) {  // a name that only the others can resolve, or not yet
     return {"", error.what()};
   }
 }
@@ -39,7 +39,7 @@ HeadSocket listen_for_agents(const std::string& host, int port) {
   try {
     head.socket = address.empty() ? listen_everywhere(port) : listen_at(address, port);
   } catch (const Error& error) {
-    throw Error(fmt::format("cannot listen for the agents of other hosts: {}; is another launch there?", error.what()));
+    throw Error(fmt::format("cannot listen for agents of other hosts: {}; is another launch running?", error.what()));
   }
   fcntl(head.socket.get(), F_SETFL, fcntl(head.socket.get(), F_GETFL) | O_NONBLOCK);
   return head;

@@ -29,25 +29,25 @@ constexpr int kNoProgram = 126, kSshFailed = 255;
 
 FileDescriptor memory_file(const char* name) {
   FileDescriptor file(above_standard(memfd_create(name, MFD_CLOEXEC)));
-  if (!file) throw Error(fmt::format("cannot make memory for {}: {}", name, std::strerror(errno)));
+  if (!file) throw Error(fmt::format("cannot create a memory file for {}: {}", name, std::strerror(errno)));
   return file;
 }
 
-/// A pipe that holds the text: what to read from, and the end that keeps it open.
+/// A pipe that holds the text: the read end, and the end that keeps it open.
 std::pair<FileDescriptor, FileDescriptor> input_of(const std::string& text) {
   int ends[2];
   if (pipe2(ends, O_CLOEXEC) != 0)
-    throw Error(fmt::format("cannot make a pipe for an agent's order: {}", std::strerror(errno)));
+    throw Error(fmt::format("cannot create a pipe for an agent's order: {}", std::strerror(errno)));
   std::pair<FileDescriptor, FileDescriptor> pipe{FileDescriptor(ends[0]), FileDescriptor(ends[1])};
-  fcntl(ends[1], F_SETPIPE_SZ, static_cast<int>(text.size()) + (64 << 10));  // nobody reads it yet
+  fcntl(ends[1], F_SETPIPE_SZ, static_cast<int>(text.size()) + (64 << 10));  // nothing reads it yet
   fcntl(ends[1], F_SETFL, O_NONBLOCK);
   if (uninterrupted([&] { return write(ends[1], text.data(), text.size()); }) != static_cast<ssize_t>(text.size())) {
-    throw Error(fmt::format("cannot hand on {} bytes of command and environment; export less (-x)", text.size()));
+    throw Error(fmt::format("cannot pass on {} bytes of command and environment; export less (-x)", text.size()));
   }
   return pipe;
 }
 
-/// Whether JSON can hold it as it is.
+/// Returns true if JSON can hold the text unchanged.
 bool is_utf8(const std::string& text) {
   try {
     static_cast<void>(nlohmann::json(text).dump());
@@ -57,7 +57,7 @@ bool is_utf8(const std::string& text) {
   }
 }
 
-/// The lines of a file as one.
+/// Joins the lines of a file into one.
 std::string one_line(const FileDescriptor& file) {
   std::string text(4096, '\0');
   const ssize_t got = uninterrupted([&] { return pread(file.get(), text.data(), text.size(), 0); });
@@ -68,7 +68,7 @@ std::string one_line(const FileDescriptor& file) {
   return shortened(line, 500);
 }
 
-/// Waits until it runs. Where it cannot, no other host is to blame.
+/// Waits until ssh runs. If it cannot, no other host is to blame.
 void check_ssh(const ProcessGroup& ssh) {
   try {
     ssh.check_run(kToRun);
@@ -86,8 +86,8 @@ std::string order_text(const AgentOrder& order) {
   const auto check = [](const std::string& text, const char* what) {
     if (is_utf8(text)) return;
     throw InputError(
-        fmt::format("{} \"{}\" is not UTF-8, which is all that is handed on to other hosts: write it otherwise, "
-                    "or into a file",
+        fmt::format("{} \"{}\" is not UTF-8 and cannot be passed to other hosts: use UTF-8, or "
+                    "put it in a file",
                     what, shortened(text)));
   };
   check(order.folder, "the working folder");
@@ -122,21 +122,20 @@ AgentOrder parse_order(const std::string& line) {
     order.host_timeout_s = json.at("host_timeout_s");
     return order;
   } catch (const nlohmann::json::exception&) {
-    throw InputError(
-        "weft agent is started by weft run --hosts, which tells it what to do; the same weft must be on all hosts");
+    throw InputError("weft agent is started by weft run --hosts, which sends it an order; all hosts need the same weft");
   }
 }
 
 SshAgents::SshAgents(SshOptions options) : options_(std::move(options)), guardian_(1024), processes_(options_.places.size()) {}
 
 std::vector<std::string> SshAgents::command(const HostPlace& place, const FileDescriptor& log) const {
-  // By this process's number: ssh closes what it inherits.
+  // Through this process's pid: ssh closes inherited descriptors.
   std::vector<std::string> words = {"ssh", "-T", "-E", fmt::format("/proc/{}/fd/{}", getpid(), log.get())};
   const auto add = [&](const std::string& option) {
     words.emplace_back("-o");
     words.push_back(option);
   };
-  // ssh takes the first value that it is told.
+  // ssh uses the first value given.
   for (const char* option :
        {"BatchMode=yes", "StrictHostKeyChecking=yes", "ForwardAgent=no", "ForwardX11=no", "LogLevel=ERROR"}) {
     add(option);
@@ -191,14 +190,14 @@ std::string SshAgents::why(const Process& process, int wait_status) const {
   if (WIFSIGNALED(wait_status)) return fmt::format("its ssh was ended by signal {}", WTERMSIG(wait_status));
   switch (WEXITSTATUS(wait_status)) {
     case kSshFailed:
-      return said.empty() ? "ssh could not reach it, and does not say why" : "ssh: " + said;
+      return said.empty() ? "ssh could not reach it and gave no reason" : "ssh: " + said;
     case kNoProgram:
     case kNoProgram + 1:
-      return said.empty() ? fmt::format("there is no program {} there; install weft at that path, or tell --remote-weft PATH",
+      return said.empty() ? fmt::format("there is no program {} there; install weft at that path, or use --remote-weft PATH",
                                         options_.weft)
                           : said;
     default:
-      return fmt::format("its agent ended with status {} before it joined; it says why above", WEXITSTATUS(wait_status));
+      return fmt::format("its agent ended with status {} before it joined; see its error above", WEXITSTATUS(wait_status));
   }
 }
 

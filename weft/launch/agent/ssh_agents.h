@@ -1,8 +1,8 @@
 // SshAgents: starts the agents of other hosts through ssh.
 //
-// Host keys are checked, nothing is asked of the terminal, neither the ssh agent nor X11 is forwarded. What an agent must know,
-// the job's secret too, goes to its standard input, so that no command line shows it. What its ranks write comes back through
-// ssh's output. Each ssh is a child that ends with this process.
+// ssh checks host keys, asks nothing on the terminal, and forwards neither the ssh agent nor X11. The agent's order, including
+// the job's secret, goes to its standard input, so that no command line shows it. Its ranks' output returns as ssh's output.
+// Each ssh is a child that ends with this process.
 #pragma once
 
 #include <optional>
@@ -16,32 +16,32 @@
 
 namespace weft {
 
-/// What an agent that was started through ssh reads from its standard input: one line of JSON.
+/// Order of an agent started through ssh, read from its standard input: one line of JSON.
 struct AgentOrder {
   std::string token;
-  std::string head_host;  ///< empty: where the ssh connection came from
+  std::string head_host;  ///< empty: the origin of the ssh connection
   int head_port = 0;
   int node = 0;
   int num_ranks = 1;
-  std::string host = {};                      ///< its name in errors
-  std::string folder = {};                    ///< to work in
-  std::vector<std::string> command = {};      ///< argv of ranks; an empty first word stands for weft itself
+  std::string host = {};                      ///< name of the agent's host in errors
+  std::string folder = {};                    ///< working folder
+  std::vector<std::string> command = {};      ///< argv of ranks; an empty first word means weft itself
   std::vector<std::string> environment = {};  ///< "KEY=value"
   bool prefix = false;
   double host_timeout_s = 10.0;
 };
 
-/// As that line, its end included. Throws InputError for words, variables or a folder that are not UTF-8.
+/// Formats an order as that line, including the newline. Throws InputError for words, variables or a folder that are not UTF-8.
 std::string order_text(const AgentOrder& order);
-/// From that line. Throws InputError for what is none.
+/// Parses that line. Throws InputError if it is malformed.
 AgentOrder parse_order(const std::string& line);
 
-/// What SshAgents are told.
+/// Options of SshAgents.
 struct SshOptions {
   std::vector<HostPlace> places;     ///< of all nodes
-  std::vector<std::string> options;  ///< "Port=2222": of ssh_config(5); none that the above forbids has an effect
+  std::vector<std::string> options;  ///< "Port=2222", as in ssh_config(5); cannot override the restrictions above
   std::string weft;                  ///< path of weft on those hosts
-  AgentOrder order = {};             ///< what is the same for all
+  AgentOrder order = {};             ///< fields that are the same for all agents
 };
 
 /// Starts agents through ssh.
@@ -56,8 +56,8 @@ class SshAgents : public AgentStarter {
 
  private:
   struct Process {
-    FileDescriptor log;    ///< what ssh itself says
-    FileDescriptor order;  ///< the agent's standard input, which ends when this process does
+    FileDescriptor log;    ///< ssh's own messages
+    FileDescriptor order;  ///< the agent's standard input, which closes when this process ends
     std::string failure;   ///< how the last one ended
     std::optional<ProcessGroup> ssh;
   };
@@ -67,8 +67,8 @@ class SshAgents : public AgentStarter {
 
   SshOptions options_;
   Guardian guardian_;
-  std::vector<Process> processes_;  ///< of each node
-  bool has_run_ = false;            ///< ssh has, once: what keeps it from that later is a host's failure
+  std::vector<Process> processes_;  ///< one per node
+  bool has_run_ = false;            ///< ssh has run once; if it cannot run later, that is one host's failure
 };
 
 }  // namespace weft

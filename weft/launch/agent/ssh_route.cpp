@@ -33,13 +33,13 @@ ProcessGroup ask_ssh(const std::string& host, const std::vector<std::string>& op
   return ProcessGroup(ssh);
 }
 
-/// A run of `ssh -G`, ended with this.
+/// A run of `ssh -G`, which ends with this object.
 class Configuration {
  public:
   Configuration(const std::string& host, const std::vector<std::string>& options)
       : output_(above_standard(memfd_create("weft:ssh's configuration", MFD_CLOEXEC))), ssh_(ask_ssh(host, options, output_)) {}
 
-  /// What it says; nothing where it fails or has not ended by then.
+  /// Returns the output; empty if ssh fails or has not ended by the deadline.
   std::string text(const Deadline& deadline) {
     std::string all;
     if (!ssh_.wait(deadline) || ssh_.reap() != 0) return all;
@@ -57,12 +57,12 @@ class Configuration {
   ProcessGroup ssh_;
 };
 
-/// Empty for one that another host could not use: a loopback address, or one that counts on one link only.
+/// Returns this host's address towards `host`; empty for one that another host cannot use: loopback or link-local.
 std::string usable_address_towards(const std::string& host) {
   try {
     const std::string address = local_address_towards(host);
     return is_loopback_address(address) || address.find('%') != std::string::npos ? "" : address;
-  } catch (const Error&) {  // ssh will say so, or knows better
+  } catch (const Error&) {  // ssh will report it, or knows better
     return {};
   }
 }

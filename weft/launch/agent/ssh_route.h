@@ -1,4 +1,4 @@
-// Which address of this host leads to hosts that ssh reaches, as far as ssh's configuration tells beforehand.
+// Finds this host's address towards hosts that ssh reaches, as far as ssh's configuration shows it in advance.
 #pragma once
 
 #include <string>
@@ -6,13 +6,13 @@
 
 namespace weft {
 
-/// The address of this host's own, and no loopback, on the interface that leads to all those hosts ("user@b", a name of ssh's
-/// configuration); `options` are of ssh_config(5). Empty where there is no such: they are in several networks, ssh goes through
-/// a proxy, a tunnel of this host's or an address that it is told to bind to, or a name is not known. Asks `ssh -G`, for ten
-/// seconds at most; sends nothing.
+/// Returns this host's own non-loopback address on the interface that leads to all those hosts ("user@b", a name of ssh's
+/// configuration); `options` as in ssh_config(5). Empty if there is no single such address: the hosts are in several networks,
+/// ssh uses a proxy, a tunnel of this host or a bind address, or a name is unknown. Runs `ssh -G`, for at most ten seconds;
+/// sends nothing.
 std::string address_towards(const std::vector<std::string>& hosts, const std::vector<std::string>& options);
 
-/// The host that `ssh -G` says it would connect to itself; empty where something is in between.
+/// Host to which `ssh -G` says it would connect directly; empty if a proxy or a bind address is set.
 std::string direct_host(const std::string& configuration);
 
 }  // namespace weft

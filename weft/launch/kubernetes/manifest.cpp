@@ -45,7 +45,7 @@ void put_token(Emitter& out, const KubernetesOptions& options) {
     put(out, "type", "Opaque");
     put_map(out, "stringData", [&] {
       out << YAML::Key << "token" << YAML::Value << YAML::DoubleQuoted << options.token;
-      remark(out, "who has it can join the training");
+      remark(out, "anyone who has it can join the training");
     });
   });
 }
@@ -64,8 +64,8 @@ void put_work_claim(Emitter& out, const KubernetesOptions& options) {
 void put_service(Emitter& out, const KubernetesOptions& options) {
   put_document(out, options, "v1", "Service", options.name, [&] {
     put_map(out, "spec", [&] {
-      put(out, "clusterIP", "None", "headless: it only names the pods");
-      put(out, "publishNotReadyAddresses", true, "from their start on");
+      put(out, "clusterIP", "None", "headless: only gives the pods names");
+      put(out, "publishNotReadyAddresses", true, "pods get names before they are ready");
       put_map(out, "selector", [&] { put_labels(out, options); });
       put_list(out, "ports", [&] { put_named(out, "head", [&] { put(out, "port", options.port); }); });
     });
@@ -88,7 +88,7 @@ void put_exit_codes(Emitter& out, const char* action, std::initializer_list<int>
 void put_failure_policy(Emitter& out) {
   put_map(out, "podFailurePolicy", [&] {
     put_list(out, "rules", [&] {
-      put_exit_codes(out, "Ignore", {kSavedAndStopped}, "saved, and ended because it was asked to: replaced, not counted");
+      put_exit_codes(out, "Ignore", {kSavedAndStopped}, "saved and stopped as requested: replaced, not counted");
       put_item(out, [&] {
         put(out, "action", "Ignore", "its node was drained or lost: replaced, not counted");
         put_list(out, "onPodConditions", [&] {
@@ -99,22 +99,22 @@ void put_failure_policy(Emitter& out) {
         });
       });
       put_exit_codes(out, "FailJob", {kBadCommandLine, kDiverged},
-                     "a mistake of the command line, a loss that is no number: comes again");
+                     "a command line error or a loss that is not finite: would recur");
     });
   });
 }
 
-/// The keys of a Job's spec.
+/// Writes the keys of a Job's spec.
 void put_job(Emitter& out, const KubernetesOptions& options) {
   put(out, "completionMode", "Indexed");
   put(out, "completions", options.nodes);
   put(out, "parallelism", options.nodes);
   if (options.jobset) {
-    put(out, "backoffLimit", 0, "a pod that fails ends the Job, and the JobSet starts it anew");
+    put(out, "backoffLimit", 0, "a failed pod ends the Job, and the JobSet restarts it");
   } else {
-    put(out, "backoffLimitPerIndex", options.replacements, "how often each pod is replaced that fails");
-    put(out, "maxFailedIndexes", 0, "one that has failed for good ends the Job");
-    put(out, "podReplacementPolicy", "Failed", "never two pods of one index at a time");
+    put(out, "backoffLimitPerIndex", options.replacements, "how often each failed pod is replaced");
+    put(out, "maxFailedIndexes", 0, "a pod that failed for good ends the Job");
+    put(out, "podReplacementPolicy", "Failed", "never two pods of one index at once");
   }
   put_failure_policy(out);
   put_map(out, "template", [&] { put_pod(out, options); });
@@ -147,13 +147,13 @@ std::string head(const KubernetesOptions& options) {
   const std::string where = options.name_space.empty() ? "" : " -n " + options.name_space;
   std::string text = fmt::format("# {}: {} with {} each{}, on Kubernetes 1.29 or later{}\n", options.recipe_name,
                                  counted(options.nodes, "pod"), counted(options.ranks, "rank"),
-                                 options.gpus ? ", a GPU a rank" : "", options.jobset ? " with JobSet" : "");
+                                 options.gpus ? ", one GPU per rank" : "", options.jobset ? " with JobSet" : "");
   text += "# start:   kubectl apply -f FILE\n";
   text +=
       fmt::format("# watch:   kubectl logs{} -f -l app.kubernetes.io/instance={},batch.kubernetes.io/job-completion-index=0\n",
                   where, options.name);
   text += fmt::format("# stop:    kubectl delete{} {} {}{}\n", where, options.jobset ? "jobset" : "job", options.name,
-                      options.saves ? "   (it saves, and goes on when FILE is applied again)" : "");
+                      options.saves ? "   (it saves, and resumes when FILE is applied again)" : "");
   text += fmt::format("# remove:  kubectl delete -f FILE{}\n",
                       options.storage.empty() ? "" : "   (the volume with its checkpoints too)");
   for (const std::string& note : options.notes) text += "# " + note + "\n";

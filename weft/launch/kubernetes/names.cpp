@@ -16,21 +16,21 @@
 namespace weft {
 namespace {
 
-constexpr size_t kLongestLabel = 63;          // RFC 1123, which host names are
-constexpr size_t kLongestName = 253;          // of what is no host
+constexpr size_t kLongestLabel = 63;          // RFC 1123, which applies to host names
+constexpr size_t kLongestName = 253;          // for names that are not host names
 constexpr size_t kLongestImage = 512;         // 255 of the name, 128 of the tag, a digest
 constexpr size_t kLongestRecipe = 1'000'000;  // a ConfigMap holds 1 MiB
-constexpr size_t kSuffix = 6;                 // "-x7k2p", which pods' names end in
+constexpr size_t kSuffix = 6;                 // "-x7k2p", the ending of pod names
 
 constexpr std::string_view kDigits = "0123456789", kWordCharacters = "abcdefghijklmnopqrstuvwxyz0123456789-",
                            kLetters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ";
 
-/// Not std::regex anywhere here: it takes a stack frame for each character.
+/// std::regex is avoided here: it needs a stack frame per character.
 bool is_made_of(std::string_view text, std::string_view characters) {
   return !text.empty() && text.find_first_not_of(characters) == std::string_view::npos;
 }
 
-/// Lower-case letters, digits and '-' inside.
+/// True for lower-case letters, digits and inner '-'.
 bool is_word(std::string_view text) { return is_made_of(text, kWordCharacters) && text.front() != '-' && text.back() != '-'; }
 
 std::vector<std::string_view> split(std::string_view text, char separator) {
@@ -46,19 +46,18 @@ bool is_label(const std::string& text) { return text.size() <= kLongestLabel && 
 
 void check_label(const std::string& option, const std::string& name) {
   if (is_label(name)) return;
-  throw InputError(fmt::format("{} {}: Kubernetes takes lower-case letters, digits and '-' inside, {} characters at most",
+  throw InputError(fmt::format("{} {}: Kubernetes accepts lower-case letters, digits and inner '-', at most {} characters",
                                option, shortened(name), kLongestLabel));
 }
 
 void check_object(const std::string& option, const std::string& name) {
   const std::vector<std::string_view> parts = split(name, '.');
   if (name.size() <= kLongestName && std::all_of(parts.begin(), parts.end(), is_word)) return;
-  throw InputError(
-      fmt::format("{} {}: that is no name of an object in Kubernetes (lower-case letters, digits, '-' and '.' inside)", option,
-                  shortened(name)));
+  throw InputError(fmt::format("{} {}: not a Kubernetes object name (lower-case letters, digits, inner '-' and '.')", option,
+                               shortened(name)));
 }
 
-/// "500m", "1.5Gi".
+/// True for "500m", "1.5Gi".
 bool is_size(std::string_view size) {
   constexpr size_t kMostDigits = 15, kMostDecimals = 9;
   constexpr std::string_view kUnits[] = {"", "m", "k", "M", "G", "T", "P", "E", "Ki", "Mi", "Gi", "Ti", "Pi", "Ei"};
@@ -71,11 +70,10 @@ bool is_size(std::string_view size) {
 
 void check_size(const std::string& option, const std::string& size) {
   if (is_size(size) && size.find_first_of("123456789") != std::string::npos) return;
-  throw InputError(
-      fmt::format("{} {}: that is no amount above 0 as Kubernetes writes them (8, 500m, 64Gi)", option, shortened(size)));
+  throw InputError(fmt::format("{} {}: not a positive Kubernetes quantity (8, 500m, 64Gi)", option, shortened(size)));
 }
 
-/// "/corpus/a": no part of it empty, "." or "..".
+/// True for "/corpus/a": no component is empty, "." or "..".
 bool is_whole_path(std::string_view path) {
   if (!path.starts_with('/') || path.find(':') != std::string_view::npos) return false;
   const std::vector<std::string_view> parts = split(path.substr(1), '/');
@@ -94,7 +92,7 @@ void check_mounts(const KubernetesOptions& options) {
     const std::string shown = fmt::format("--data {}:{}", shortened(mount.claim), shortened(mount.path));
     check_object("--data", mount.claim);
     if (!is_whole_path(mount.path)) {
-      throw InputError(shown + ": write CLAIM:/FOLDER, a whole path without '.', '..', ':' and a last '/'");
+      throw InputError(shown + ": write CLAIM:/FOLDER, an absolute path without '.', '..', ':' or a trailing '/'");
     }
     if (!taken.insert(mount.path).second) {
       throw InputError(fmt::format("{}: {} is taken; choose another folder", shown, shortened(mount.path)));
@@ -122,18 +120,18 @@ void check_names(const KubernetesOptions& options) {
   const std::string last = fmt::format("{}-{}", host_stem(options), options.nodes - 1);
   if (last.size() + kSuffix > kLongestLabel) {
     throw InputError(
-        fmt::format("--name {}: its last pod would be {}, which with the {} characters that Kubernetes adds is longer than "
-                    "the {} of a host name; choose a shorter --name",
+        fmt::format("--name {}: its last pod would be {}; with the {} characters that Kubernetes adds, that is longer than "
+                    "the {} of a host name; choose a shorter name",
                     options.name, last, kSuffix, kLongestLabel));
   }
   if (std::isdigit(static_cast<unsigned char>(options.name[0])) != 0) {
     throw InputError(fmt::format("--name {}: a Service's name begins with a letter", options.name));
   }
   if (!options.name_space.empty()) check_label("--namespace", options.name_space);
-  if (!is_image(options.image)) throw InputError(fmt::format("--image {}: that is no image", shortened(options.image)));
+  if (!is_image(options.image)) throw InputError(fmt::format("--image {}: not an image name", shortened(options.image)));
   const std::string key_characters = fmt::format("-._{}{}", kLetters, kDigits);
   if (!is_made_of(options.recipe_name, key_characters) || options.recipe_name.size() > kLongestName) {
-    throw InputError(fmt::format("{}: a ConfigMap takes letters, digits, '-', '_' and '.' in a file's name; rename the recipe",
+    throw InputError(fmt::format("{}: a ConfigMap takes letters, digits, '-', '_' and '.' in file names; rename the recipe",
                                  shortened(options.recipe_name)));
   }
   if (options.recipe.size() > kLongestRecipe) {

@@ -12,7 +12,7 @@ namespace {
 
 using YAML::Emitter;
 
-/// Kubernetes puts variables in the place of $(NAME), which "$$(" keeps it from.
+/// Kubernetes expands $(NAME); "$$(" prevents it.
 std::string unexpanded(const std::string& text) {
   std::string result;
   for (size_t i = 0; i < text.size(); ++i) {
@@ -27,13 +27,13 @@ void put_arguments(Emitter& out, const KubernetesOptions& options) {
     put_text(out, "weft");
     put_text(out, "train");
     put_text(out, fmt::format("{}/{}", kRecipeFolder, options.recipe_name));
-    put_text(out, fmt::format("--ranks={}", options.ranks), "of each pod");
-    put_text(out, fmt::format("--nodes={}", options.nodes), "as many as completions and parallelism");
+    put_text(out, fmt::format("--ranks={}", options.ranks), "per pod");
+    put_text(out, fmt::format("--nodes={}", options.nodes), "equal to completions and parallelism");
     put_text(out, "--node-rank=$(JOB_COMPLETION_INDEX)");
     put_text(out, fmt::format("--head={}-0.{}:{}", host_stem(options), options.name, options.port));
     put_text(out, fmt::format("--restarts={}", options.restarts), "of ranks, within the pods");
     put_text(out, fmt::format("--join-timeout={}", options.join_timeout_s),
-             "seconds for a pod that comes late, or in another's place");
+             "seconds to wait for a late pod, or for a replacement");
     put_text(out, fmt::format("--health-port={}", options.health_port));
     put_text(out, "--health-address=0.0.0.0");
     for (const std::string& argument : options.train_arguments) put_text(out, unexpanded(argument));
@@ -43,7 +43,7 @@ void put_arguments(Emitter& out, const KubernetesOptions& options) {
 void put_environment(Emitter& out, const KubernetesOptions& options) {
   put_list(out, "env", [&] {
     put_item(out, [&] {
-      put(out, "name", "WEFT_TOKEN", "by which the pods know one another");
+      put(out, "name", "WEFT_TOKEN", "the secret that pods prove to one another");
       put_map(out, "valueFrom", [&] {
         put_map(out, "secretKeyRef", [&] {
           put(out, "name", token_secret_name(options));
@@ -80,13 +80,13 @@ void put_resources(Emitter& out, const KubernetesOptions& options) {
 void put_liveness(Emitter& out) {
   put_map(out, "livenessProbe", [&] {
     put_map(out, "httpGet", [&] {
-      put(out, "path", "/livez", "also while it waits for other pods");
+      put(out, "path", "/livez", "also answers while it waits for other pods");
       put(out, "port", "health");
     });
     put(out, "initialDelaySeconds", 10);
     put(out, "periodSeconds", 10);
     put(out, "timeoutSeconds", 5);
-    put(out, "failureThreshold", 6, "a minute without an answer from the agent: the pod is ended");
+    put(out, "failureThreshold", 6, "a minute without an answer from the agent: the pod is killed");
   });
 }
 
@@ -124,12 +124,12 @@ void put_volumes(Emitter& out, const KubernetesOptions& options) {
     put_named(out, "shared-memory", [&] {
       put_map(out, "emptyDir", [&] {
         put(out, "medium", "Memory");
-        put(out, "sizeLimit", options.shared_memory, "for NCCL; what is in it counts as the pod's memory");
+        put(out, "sizeLimit", options.shared_memory, "for NCCL; its contents count as the pod's memory");
       });
     });
     put_named(out, "scratch", [&] {
       out << YAML::Key << "emptyDir" << YAML::Value << YAML::Flow << YAML::BeginMap << YAML::EndMap;
-      remark(out, "state that is offloaded to disk, where layout.offload_folder says nothing else");
+      remark(out, "state offloaded to disk, unless layout.offload_folder is set");
     });
   });
 }
@@ -204,7 +204,7 @@ void put_pod(Emitter& out, const KubernetesOptions& options) {
   put_map(out, "spec", [&] {
     put(out, "restartPolicy", "Never", "the Job replaces pods, by its podFailurePolicy");
     if (!options.jobset) put_subdomain(out, options);
-    put(out, "terminationGracePeriodSeconds", options.grace_s, "to save in: above the recipe's save.deadline_s");
+    put(out, "terminationGracePeriodSeconds", options.grace_s, "time to save: above the recipe's save.deadline_s");
     put(out, "enableServiceLinks", false);
     put(out, "automountServiceAccountToken", false);
     if (!options.service_account.empty()) put(out, "serviceAccountName", options.service_account);

@@ -1,4 +1,4 @@
-// The pod of one host, as a Job's template has it.
+// The pod of one host, as in a Job's template.
 #pragma once
 
 #include <yaml-cpp/emitter.h>
@@ -7,16 +7,16 @@
 
 namespace weft {
 
-inline constexpr const char* kContainer = "weft";  ///< its name, which the Job's rules go by
+inline constexpr const char* kContainer = "weft";  ///< its name, used in the Job's rules
 
-/// Labels that the Service finds the pods by.
+/// Writes the labels by which the Service finds the pods.
 void put_labels(YAML::Emitter& out, const KubernetesOptions& options);
-/// Which the pods' host names end in.
+/// Writes the subdomain of the pods' host names.
 void put_subdomain(YAML::Emitter& out, const KubernetesOptions& options);
-/// The value of `template`: its keys.
+/// Writes the value of `template`: its keys.
 void put_pod(YAML::Emitter& out, const KubernetesOptions& options);
 
-/// Names of what stands beside the Job.
+/// Names of the objects besides the Job.
 std::string recipe_map_name(const KubernetesOptions& options);
 std::string token_secret_name(const KubernetesOptions& options);
 std::string work_claim_name(const KubernetesOptions& options);

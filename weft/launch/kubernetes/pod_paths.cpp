@@ -19,13 +19,12 @@ std::string placed(const KubernetesOptions& options, const PodPath& named) {
     const bool may = !options.env_secrets.empty() || !options.service_account.empty();
     return fmt::format("{}: {}", shown,
                        may ? "with the pods' credentials"
-                           : "WITHOUT credentials of the pods' own; --env-from-secret or --service-account gives them some");
+                           : "WITHOUT credentials: the pods have none; add --env-from-secret or --service-account");
   }
   const bool relative = !named.path.starts_with('/');
   if (relative && !has_work_folder(options)) {
     throw InputError(
-        fmt::format("{}: a relative path is in the pods' volume at {}, and they have none: add --claim NAME or --storage SIZE",
-                    shown, kWorkFolder));
+        fmt::format("{}: a relative path needs a volume at {}: add --claim NAME or --storage SIZE", shown, kWorkFolder));
   }
   const std::string path =
       (relative ? std::filesystem::path(kWorkFolder) / named.path : std::filesystem::path(named.path)).lexically_normal();
@@ -35,15 +34,15 @@ std::string placed(const KubernetesOptions& options, const PodPath& named) {
   for (const ClaimMount& mount : options.data) {
     if (!lies_in(path, mount.path)) continue;
     if (!named.is_kept) return fmt::format("{}: in the volume {}", shown, mount.claim);
-    throw InputError(fmt::format("{}: the volume {} is there to be read; save below {}, with --claim or --storage", shown,
-                                 mount.claim, kWorkFolder));
+    throw InputError(fmt::format("{}: the volume {} is read-only; save below {}, with --claim or --storage", shown, mount.claim,
+                                 kWorkFolder));
   }
   if (named.is_kept) {
     throw InputError(fmt::format(
-        "{}: in no volume, so it would be gone with its pod; save below {}, with --claim or --storage, or in a bucket", shown,
+        "{}: in no volume, so it would be lost with its pod; save below {}, with --claim or --storage, or in a bucket", shown,
         kWorkFolder));
   }
-  return fmt::format("{}: must be in the image, for no volume has it (--data CLAIM:/FOLDER)", shown);
+  return fmt::format("{}: must be in the image, or in a volume (--data CLAIM:/FOLDER)", shown);
 }
 
 }  // namespace

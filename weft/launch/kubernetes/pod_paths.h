@@ -1,4 +1,4 @@
-// Where the files that a training names are in its pods: what is in no volume is told before a cluster is asked.
+// Locates the files of a training in its pods, so that a path in no volume is an error before the cluster is involved.
 #pragma once
 
 #include <string>
@@ -8,16 +8,16 @@
 
 namespace weft {
 
-/// A place that the training names.
+/// A path that the training names.
 struct PodPath {
-  std::string key;       ///< by which it is named in lines: "data.path"
-  std::string path;      ///< a path as the pods will take it, or a URL
+  std::string key;       ///< its name in messages: "data.path"
+  std::string path;      ///< path in the pods, or a URL
   bool is_url = false;   ///< a place in an object store
-  bool is_kept = false;  ///< written, for after the run
+  bool is_kept = false;  ///< written, and needed after the run
 };
 
-/// Where each is, one line each, for the manifest's head. Throws InputError, with what to do, for one that no pod could find,
-/// or that would be gone with the pod that wrote it.
+/// Returns the location of each path, one line each, for the manifest's head. Throws InputError, with the remedy, for a path
+/// that no pod could find or that would be lost with the pod that wrote it.
 std::vector<std::string> placed_paths(const KubernetesOptions& options, const std::vector<PodPath>& paths);
 
 }  // namespace weft

@@ -10,7 +10,7 @@
 namespace weft {
 namespace {
 
-/// Words that YAML 1.1, which Kubernetes reads, takes for something else.
+/// Words that YAML 1.1, which Kubernetes reads, does not read as strings.
 constexpr std::array<std::string_view, 9> kTaken = {"true", "false", "yes", "no", "on", "off", "null", "y", "n"};
 
 bool is_safe(const std::string& text) {
@@ -31,8 +31,8 @@ void put_text(YAML::Emitter& out, const std::string& text, const std::string& co
 }
 
 void put_lines(YAML::Emitter& out, const std::string& key, const std::string& text) {
-  // What a block of lines loses (blanks before the first, none or several line ends after the last, control characters) is seen
-  // when it is read again.
+  // Reads the text back to see whether a literal block would change it: leading blanks, a missing or repeated final line end,
+  // control characters.
   YAML::Emitter trial;
   trial << YAML::Literal << text;
   bool whole = text.ends_with('\n') && text.find('\t') == std::string::npos && text.find('\r') == std::string::npos;

@@ -1,4 +1,4 @@
-// Few words over yaml-cpp's emitter, so that a manifest's code reads as the manifest does.
+// A few functions over yaml-cpp's emitter, so that a manifest's code reads like the manifest.
 #pragma once
 
 #include <yaml-cpp/emitter.h>
@@ -9,13 +9,13 @@
 
 namespace weft {
 
-/// A comment behind what was put last, where there is one.
+/// Writes a comment after the last value, unless it is empty.
 inline void remark(YAML::Emitter& out, const std::string& comment) {
   if (!comment.empty()) out << YAML::Comment(comment);
 }
-/// A string that stays one for whoever reads it: in quotes where it would be a number, a truth value or nothing.
+/// Writes a string that stays a string: in quotes if it would be a number, a truth value or null.
 void put_text(YAML::Emitter& out, const std::string& text, const std::string& comment = "");
-/// A key with a text, a number or a truth value.
+/// Writes a key with a text, a number or a truth value.
 template <class Value>
 void put(YAML::Emitter& out, const char* key, const Value& value, const std::string& comment = "") {
   out << YAML::Key << key << YAML::Value;
@@ -26,7 +26,7 @@ void put(YAML::Emitter& out, const char* key, const Value& value, const std::str
     remark(out, comment);
   }
 }
-/// Text of several lines, as lines where YAML can have them so. The key is anybody's: it stays a string as put_text()'s are.
+/// Writes multi-line text, as lines if YAML allows it. The key may be any string: it stays one, as with put_text().
 void put_lines(YAML::Emitter& out, const std::string& key, const std::string& text);
 
 template <class Body>
@@ -41,14 +41,14 @@ void put_list(YAML::Emitter& out, const char* key, Body&& body) {
   body();
   out << YAML::EndSeq;
 }
-/// A list's next element.
+/// Writes a list element.
 template <class Body>
 void put_item(YAML::Emitter& out, Body&& body) {
   out << YAML::BeginMap;
   body();
   out << YAML::EndMap;
 }
-/// A list's next element, whose name comes first.
+/// Writes a list element that begins with its name.
 template <class Body>
 void put_named(YAML::Emitter& out, const std::string& name, Body&& body) {
   put_item(out, [&] {

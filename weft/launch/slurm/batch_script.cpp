@@ -14,12 +14,12 @@ namespace weft {
 
 namespace {
 
-// What ranks that are left have, after the first has ended, until srun ends them. A rank that fails is noticed by the others at
-// once, or they find out in run.timeout_s; this is for one that does not even do that.
+// Time that the remaining ranks have after the first has ended, until srun ends them. Other ranks notice a failed rank at once,
+// or after run.timeout_s; this covers the case in which even that fails.
 constexpr int kWaitForOthers_s = 600;
 constexpr int kKilledByUsr1 = 128 + 10;
 
-/// The value of an option in an #SBATCH line, where sbatch takes a backslash for what it is within quotes and without.
+/// Value of an option in an #SBATCH line, where sbatch treats a backslash as special both inside and outside quotes.
 std::string option_value(std::string_view value) {
   if (shell_word(value) == value) return std::string(value);
   std::string quoted(1, '"');
@@ -33,7 +33,7 @@ std::string option_value(std::string_view value) {
 
 std::string option_line(const std::string& option) {
   if (std::any_of(option.begin(), option.end(), [](unsigned char c) { return c < 0x20 || c == 0x7f; })) {
-    throw InputError(fmt::format("{}: control characters cannot stand in an #SBATCH line", shortened(option)));
+    throw InputError(fmt::format("{}: control characters are not allowed in an #SBATCH line", shortened(option)));
   }
   const size_t value = std::min(option.find('='), option.size() - 1) + 1;
   return fmt::format("#SBATCH {}{}\n", option.substr(0, value),
@@ -50,24 +50,24 @@ std::string asked_for(const BatchScript& script) {
   if (script.cpus_per_task) add(fmt::format("--cpus-per-task={}", *script.cpus_per_task));
   for (const std::string& option : script.options) add(option);
   add("--chdir=" + script.folder);
-  say("One log, which a job that starts again goes on with.");
+  say("One log, which a restarted job appends to.");
   add("--output=" + (script.log.empty() ? std::string(script.array > 0 ? "%x-%A.log" : "%x-%j.log") : script.log));
   add("--open-mode=append");
-  say("The ranks, not this script, are told before the time is over: they save and end with status 75.");
+  say("The ranks, not this script, get the signal before the time limit: they save and end with status 75.");
   add(fmt::format("--signal=USR1@{}", script.signal_before_s));
-  say("SLURM starts the job again when a node has failed.");
+  say("SLURM restarts the job when a node has failed.");
   add("--requeue");
   if (script.array > 0) {
-    say("One job after another; each goes on from the newest checkpoint.");
+    say("One job after another; each resumes from the newest checkpoint.");
     add(fmt::format("--array=1-{}%1", script.array));
   }
   return text;
 }
 
-/// The command over several lines, one option on each, as a person would write it.
+/// Formats the command over several lines, one option per line, as a person would.
 std::string command_lines(const BatchScript& script) {
   std::vector<std::string> srun = {"srun", "--kill-on-bad-exit=0", fmt::format("--wait={}", kWaitForOthers_s)};
-  // srun of SLURM 22.05 and later takes it from no variable of the job.
+  // srun of SLURM 22.05 and later does not read it from the job's variables.
   if (script.cpus_per_task) srun.push_back(fmt::format("--cpus-per-task={}", *script.cpus_per_task));
   std::string text = shell_words(srun);
   if (!script.image.empty()) {
@@ -76,37 +76,35 @@ std::string command_lines(const BatchScript& script) {
   return text + " \\\n    " + shell_words(script.command);
 }
 
-/// What follows once ranks were asked to end. A job that is told so at once, each time, would be requeued for ever but for the
-/// limit.
+/// Shell code for a job whose ranks stopped on request. Without the limit, a job that is asked to stop right after every start
+/// would be requeued forever.
 std::string when_asked_to_end(const BatchScript& script) {
   if (script.array > 0) {
-    return "      say 'the next job of the array goes on'\n"
+    return "      say 'the next job of the array continues'\n"
            "      exit \"$status\" ;;\n";
   }
   return "      if ((${SLURM_RESTART_COUNT:-0} >= requeues)); then\n"
-         "        say \"not requeued: it was $requeues times\"\n"
+         "        say \"not requeued: already requeued $requeues times\"\n"
          "      else\n"
-         "        say 'is requeued, to go on'\n"
-         "        scontrol requeue \"$SLURM_JOB_ID\" || say 'it could not be: submit it again, and it goes on'\n"
+         "        say 'requeued to continue'\n"
+         "        scontrol requeue \"$SLURM_JOB_ID\" || say 'requeue failed: submit it again to continue'\n"
          "      fi\n"
          "      exit \"$status\" ;;\n";
 }
 
 std::string loop(const BatchScript& script) {
   const std::string end_array = script.array > 0 ? "      end_array\n" : "";
-  std::string text = fmt::format("restarts={} # of a training that fails, within a job{}\n",
+  std::string text = fmt::format("restarts={} # restarts of a failed training within a job{}\n",
                                  script.launcher ? 0 : script.restarts, script.launcher ? "; the launcher has --restarts" : "");
-  if (script.array == 0) text += fmt::format("requeues={} # at most, of a job whose time was over\n", script.requeues);
+  if (script.array == 0) text += fmt::format("requeues={} # most requeues of a job that ran out of time\n", script.requeues);
   text +=
       "failures=0\n"
       "until train; do\n"
       "  status=$?\n"
       "  case $status in\n";
-  text += fmt::format("    {} | {}) # saved; or asked to so early that there was nothing to save\n", kSavedAndStopped,
-                      kKilledByUsr1);
+  text += fmt::format("    {} | {}) # saved; or stopped before there was anything to save\n", kSavedAndStopped, kKilledByUsr1);
   text += when_asked_to_end(script);
-  text += fmt::format("    2 | {}) # a command line that makes no sense, a loss that is no number: they would come again\n",
-                      kDiverged);
+  text += fmt::format("    2 | {}) # a command line error or a loss that is not finite: would recur\n", kDiverged);
   text += end_array;
   text +=
       "      exit \"$status\" ;;\n"
@@ -124,7 +122,7 @@ std::string batch_script(const BatchScript& script) {
   text +=
       "set -u\n"
       "\n"
-      "# The job's secret: its ranks drop connections of whoever does not know it.\n"
+      "# The job's secret: its ranks drop connections that cannot prove they know it.\n"
       "WEFT_TOKEN=$(od -An -N32 -tx1 /dev/urandom | tr -d ' \\n')\n"
       "export WEFT_TOKEN\n";
   if (script.cpus_per_task && !script.launcher) text += fmt::format("export OMP_NUM_THREADS={}\n", *script.cpus_per_task);
@@ -136,7 +134,7 @@ std::string batch_script(const BatchScript& script) {
       command_lines(script) + "\n}\n\n";
   if (script.array > 0) {
     text +=
-        "# Nothing is left to do for the jobs that wait.\n"
+        "# Cancels the waiting jobs, which have nothing left to do.\n"
         "end_array() { scancel --state=PENDING \"$SLURM_ARRAY_JOB_ID\"; }\n\n";
   }
   return text + "say \"on $SLURM_JOB_NODELIST\"\n" + loop(script);

@@ -16,8 +16,8 @@ std::optional<NodePlace> slurm_nodes() {
   if (!step || step->num_tasks == 1) return std::nullopt;
   if (static_cast<size_t>(step->num_tasks) != step->hosts.size()) {
     throw InputError(fmt::format(
-        "srun started {} tasks on {} hosts, and -n asks for ranks besides: leave out -n, so that each task is a rank, "
-        "or start one task a host (srun --ntasks-per-node=1)",
+        "srun started {} tasks on {} hosts, and -n asks for further ranks: leave out -n, so that each task is a rank, "
+        "or start one task per host (srun --ntasks-per-node=1)",
         step->num_tasks, step->hosts.size()));
   }
   return NodePlace{.nodes = step->num_tasks,

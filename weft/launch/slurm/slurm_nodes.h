@@ -1,4 +1,4 @@
-// Agents that srun started: one task a host, which starts the ranks there.
+// Agents started by srun: one task per host, which starts the ranks there.
 #pragma once
 
 #include <optional>
@@ -6,18 +6,18 @@
 
 namespace weft {
 
-/// A host's place among those of a job, and where its agents meet.
+/// A host's place in a job, and the meeting point of its agents.
 struct NodePlace {
   int nodes = 1;
   int node_rank = 0;
-  std::string head_host;  ///< of node 0
+  std::string head_host;  ///< name of node 0
   int head_port = 0;
-  std::string token;  ///< only this step's agents have it; no secret. What WEFT_TOKEN is where nobody set it
+  std::string token;  ///< known only to this step's agents, but not secret; used as WEFT_TOKEN unless that is set
 };
 
-/// This process's place where `srun` started one task a host, from SLURM's variables alone; none outside a step, in a step of
-/// one task, and in a rank (RANK is set) that somebody else started there. Throws InputError where a host has several tasks,
-/// each of which would start the ranks of its host.
+/// Returns this process's place if `srun` started one task per host, from SLURM's variables alone. Returns nothing outside a
+/// step, in a step of one task, and in a rank (RANK is set) that something else started there. Throws InputError if a host has
+/// several tasks, each of which would start the ranks of its host.
 std::optional<NodePlace> slurm_nodes();
 
 }  // namespace weft

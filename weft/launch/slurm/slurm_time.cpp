@@ -15,9 +15,9 @@ namespace weft {
 namespace {
 
 constexpr int64_t kMinute = 60, kHour = 60 * kMinute, kDay = 24 * kHour;
-constexpr int64_t kMostOfOne = 10'000'000;  // of days, hours or minutes: nobody means more
+constexpr int64_t kMostOfOne = 10'000'000;  // upper limit for days, hours or minutes
 
-/// Numbers with colons between; none where a part is none.
+/// Numbers separated by colons; nothing if a part is malformed.
 std::vector<int64_t> numbers_with_colons(std::string_view text) {
   std::vector<int64_t> numbers;
   for (size_t begin = 0; begin <= text.size();) {

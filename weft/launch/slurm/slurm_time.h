@@ -1,4 +1,4 @@
-// Times as SLURM's --time takes them.
+// Times in the format of SLURM's --time.
 #pragma once
 
 #include <cstdint>
@@ -7,8 +7,8 @@
 
 namespace weft {
 
-/// Seconds of "90" (minutes), "90:30", "4:00:00", "2-12" (days and hours), "2-12:30" or "2-12:30:00"; none for "UNLIMITED".
-/// Throws InputError for what is no such time, or no time at all ("0").
+/// Returns the seconds of "90" (minutes), "90:30", "4:00:00", "2-12" (days and hours), "2-12:30" or "2-12:30:00"; nothing for
+/// "UNLIMITED". Throws InputError for any other text, and for a zero time ("0").
 std::optional<int64_t> slurm_seconds(const std::string& text);
 
 }  // namespace weft

@@ -1,4 +1,4 @@
-// All-to-all attention: the tokens of all heads become all tokens of some heads, and come back.
+// All-to-all attention: exchanges the tokens of all heads for all tokens of some heads, and back.
 #include <ATen/core/ivalue.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/empty_like.h>
@@ -20,14 +20,14 @@ namespace {
 using torch::autograd::AutogradContext;
 using torch::autograd::variable_list;
 
-/// How many heads of each tensor a rank attends with; `parts`: 1 where the tensors have only those.
+/// Number of heads of each tensor that a rank attends with; `parts` is 1 if the tensors have only those heads.
 std::vector<int64_t> shares_of(const variable_list& tensors, int64_t parts) {
   std::vector<int64_t> shares;
   for (const at::Tensor& x : tensors) shares.push_back(x.size(1) / parts);
   return shares;
 }
 
-/// Tensors like these on the way: [ranks, batch, shares one behind another, own tokens, head width].
+/// Buffer for exchanging these tensors: [ranks, batch, shares in sequence, own tokens, head width].
 at::Tensor make_packed(const variable_list& tensors, const std::vector<int64_t>& shares, int ranks, int64_t own_tokens) {
   const at::Tensor& x = tensors.front();
   const int64_t heads = std::accumulate(shares.begin(), shares.end(), int64_t{0});
@@ -41,7 +41,7 @@ at::Tensor exchange(const AttentionCall& call, const at::Tensor& packed, std::st
 }
 
 /// Visits the same tokens in `packed` [ranks, batch, heads, own tokens, head width] and in `whole` [batch, heads, all tokens,
-/// head width], which has them in their order.
+/// head width], which is in sequence order.
 template <class Visit>
 void for_each_chunk(const at::Tensor& packed, const at::Tensor& whole, Visit visit) {
   const int ranks = static_cast<int>(packed.size(0));
@@ -55,7 +55,7 @@ void for_each_chunk(const at::Tensor& packed, const at::Tensor& whole, Visit vis
   }
 }
 
-/// [batch, heads, own tokens, head width] on their way to [batch, heads / ranks, all tokens, head width].
+/// Packs [batch, heads, own tokens, head width] for exchange into [batch, heads / ranks, all tokens, head width].
 at::Tensor pack_for_heads(const variable_list& own, const std::vector<int64_t>& shares, int ranks) {
   const at::Tensor packed = make_packed(own, shares, ranks, own.front().size(2));
   const variable_list outgoing = packed.split_with_sizes(shares, 2);
@@ -63,7 +63,7 @@ at::Tensor pack_for_heads(const variable_list& own, const std::vector<int64_t>& 
   return packed;
 }
 
-/// And on their way back.
+/// Packs the results for the exchange back.
 at::Tensor pack_for_tokens(const variable_list& whole, const std::vector<int64_t>& shares, int ranks) {
   const at::Tensor packed = make_packed(whole, shares, ranks, whole.front().size(2) / ranks);
   const variable_list outgoing = packed.split_with_sizes(shares, 2);
@@ -103,7 +103,7 @@ struct AllToAllAttention : torch::autograd::Function<AllToAllAttention> {
     const variable_list heads =
         to_heads(call, {q, repeat_heads(k, repeats), repeat_heads(v, repeats)}, "queries, keys and values");
     const AttentionPiece whole = attend(heads[0], heads[1], heads[2], AttentionMask::causal, attention_kernel(q.device()));
-    ctx->saved_data["call"] = keep(call);
+    ctx->saved_data["call"] = keep_call(call);
     ctx->saved_data["repeats"] = repeats;
     ctx->save_for_backward({heads[0], heads[1], heads[2], whole.out, whole.logsumexp});
     return to_tokens(call, {whole.out}, "output")[0];
@@ -127,7 +127,7 @@ at::Tensor all_to_all_attention(const at::Tensor& q, const at::Tensor& k, const 
                                 std::string_view what) {
   const AttentionCall call{"all-to-all attention", cp, std::string(what)};
   check(call, q, k, v);
-  check_there(call, [&] { kv_head_repeats(q.size(1), k.size(1), cp.size()); });
+  check_at_call(call, [&] { kv_head_repeats(q.size(1), k.size(1), cp.size()); });
   return AllToAllAttention::apply(q, k, v, call);
 }
 

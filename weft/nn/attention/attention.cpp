@@ -27,7 +27,7 @@ std::pair<at::Tensor, at::Tensor> flash(const at::Tensor& q, const at::Tensor& k
   return {merge_heads(all.out), std::move(all.logsumexp)};
 }
 
-/// The gradients of q, k and v, from that of the output.
+/// The gradients of q, k and v, given that of the output.
 void flash_backward(const AttentionGradients& into, const at::Tensor& gradient, const at::Tensor& q, const at::Tensor& k,
                     const at::Tensor& v, const at::Tensor& merged, const at::Tensor& logsumexp) {
   const int64_t heads = q.size(1);
@@ -73,7 +73,7 @@ struct GroupedFlashAttention : torch::autograd::Function<GroupedFlashAttention> 
 
 void check_alone(const Context& context, const std::string& what, const DocumentRuns& runs) {
   if (runs.empty() || context.cp.size() == 1) return;
-  throw InputError(fmt::format("attention of {}: documents side by side do not go with sequences that ranks share", what));
+  throw InputError(fmt::format("attention of {}: packed documents cannot be combined with sequences shared by ranks", what));
 }
 
 }  // namespace

@@ -17,8 +17,8 @@ struct HeldCall : torch::CustomClassHolder {
   AttentionCall call;
 };
 
-/// Whether k or v goes with q: all is alike but the heads.
-bool goes_with(const at::Tensor& q, const at::Tensor& x) {
+/// Returns whether k or v fits q: equal in everything except heads.
+bool fits_queries(const at::Tensor& q, const at::Tensor& x) {
   return x.dim() == 4 && x.scalar_type() == q.scalar_type() && x.device() == q.device() && x.size(0) == q.size(0) &&
          x.size(2) == q.size(2) && x.size(3) == q.size(3) && x.size(1) > 0 && q.size(1) % x.size(1) == 0;
 }
@@ -27,7 +27,7 @@ bool goes_with(const at::Tensor& q, const at::Tensor& x) {
 
 std::string AttentionCall::where() const { return fmt::format("{} \"{}\" on group \"{}\"", form, what, group.name()); }
 
-void check_there(const AttentionCall& call, const std::function<void()>& check) {
+void check_at_call(const AttentionCall& call, const std::function<void()>& check) {
   try {
     check();
   } catch (const InputError& error) {
@@ -37,24 +37,24 @@ void check_there(const AttentionCall& call, const std::function<void()>& check) 
 
 void check(const AttentionCall& call, const at::Tensor& q, const at::Tensor& k, const at::Tensor& v) {
   if (!q.defined() || !k.defined() || !v.defined()) throw InputError(call.where() + ": q, k and v must be defined");
-  if (q.dim() != 4 || q.numel() == 0 || !q.is_floating_point() || !goes_with(q, k) || k.sizes() != v.sizes() ||
-      !goes_with(q, v)) {
+  if (q.dim() != 4 || q.numel() == 0 || !q.is_floating_point() || !fits_queries(q, k) || k.sizes() != v.sizes() ||
+      !fits_queries(q, v)) {
     throw InputError(
-        fmt::format("{}: q {}, k {} and v {} do not fit; q is [batch, heads, tokens, head width], and k and v have "
-                    "all of it but the heads, which theirs divide",
+        fmt::format("{}: q {}, k {} and v {} do not fit; q must be [batch, heads, tokens, head width], and k and v the "
+                    "same, except that their heads divide q's",
                     call.where(), type_and_shape(q), type_and_shape(k), type_and_shape(v)));
   }
-  check_there(call, [&] { zigzag(q.size(2) * call.group.size(), call.group.size(), call.group.rank()); });
+  check_at_call(call, [&] { zigzag(q.size(2) * call.group.size(), call.group.size(), call.group.rank()); });
 }
 
-c10::IValue keep(const AttentionCall& call) { return c10::IValue::make_capsule(c10::make_intrusive<HeldCall>(call)); }
+c10::IValue keep_call(const AttentionCall& call) { return c10::IValue::make_capsule(c10::make_intrusive<HeldCall>(call)); }
 
 const AttentionCall& kept_for_backward(const c10::IValue& value) {
   const auto held = c10::static_intrusive_pointer_cast<HeldCall>(value.toCapsule());
   if (at::GradMode::is_enabled()) {
     throw InputError(held->call.where() + ": differentiable once only; run backward without create_graph");
   }
-  return held->call;  // which the context goes on keeping
+  return held->call;  // kept alive by the context
 }
 
 }  // namespace weft

@@ -14,7 +14,7 @@ constexpr int64_t kAny = TensorChecks::kAny;
 
 at::Tensor split_heads(const at::Tensor& qkv, int64_t third, int64_t heads) {
   check_heads(qkv, heads);
-  if (third < 0 || third > 2) throw InputError(fmt::format("attention: there is no third {} of qkv; count from 0", third));
+  if (third < 0 || third > 2) throw InputError(fmt::format("attention: qkv has no third {}; use 0, 1 or 2", third));
   const int64_t width = qkv.size(2) / 3;
   return qkv.narrow(2, third * width, width).view({qkv.size(0), qkv.size(1), heads, width / heads}).transpose(1, 2);
 }
@@ -27,7 +27,7 @@ at::Tensor merge_heads(const at::Tensor& x) {
 at::Tensor as_heads(const at::Tensor& x, int64_t heads) {
   const TensorChecks check("attention");
   check.floating("x", x, {kAny, kAny, kAny}, x);
-  check.that(heads >= 1 && x.size(2) % heads == 0, "x", x, fmt::format("rows of {} heads", heads));
+  check.that(heads >= 1 && x.size(2) % heads == 0, "x", x, fmt::format("[batch, tokens, width of {} equal heads]", heads));
   return x.view({x.size(0), x.size(1), heads, x.size(2) / heads}).transpose(1, 2);
 }
 
@@ -35,7 +35,7 @@ void check_heads(const at::Tensor& qkv, int64_t heads) {
   TensorChecks("attention").floating("qkv", qkv, {kAny, kAny, kAny}, qkv);
   if (heads >= 1 && qkv.size(2) % (3 * heads) == 0) return;
   throw InputError(
-      fmt::format("attention: rows of {} are no queries, keys and values of {} heads; split the projection by whole heads",
+      fmt::format("attention: rows of {} do not hold queries, keys and values of {} heads; split the projection by whole heads",
                   qkv.size(2), heads));
 }
 
@@ -46,7 +46,7 @@ void check_grouped(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v
   check.that(k.scalar_type() == q.scalar_type(), "k", k, c10::toString(q.scalar_type()));
   check.like("v", v, k);
   if (q.size(1) > 0 && k.size(1) > 0 && q.size(1) % k.size(1) == 0) return;
-  throw InputError(fmt::format("attention: {} query heads do not share {} key-value heads evenly; make them a multiple",
+  throw InputError(fmt::format("attention: {} query heads do not share {} key-value heads evenly; make q's a multiple",
                                q.size(1), k.size(1)));
 }
 

@@ -1,5 +1,5 @@
-// Attention's heads: activations [batch, tokens, width] as heads that lie side by side in each token, and back; key-value heads
-// as often as query heads read them.
+// Attention heads: activations [batch, tokens, width] split into the heads of each token, and merged back; key-value heads
+// repeated for the query heads that read them.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -13,29 +13,29 @@ namespace weft {
 /// One third of qkv [batch, tokens, 3 width] as [batch, heads, tokens, head width]: a view.
 at::Tensor split_heads(const at::Tensor& qkv, int64_t third, int64_t heads);
 
-/// [batch, heads, tokens, head width] as [batch, tokens, width]: a view where the heads of a token lie side by side.
+/// [batch, heads, tokens, head width] as [batch, tokens, width]: a view if the heads of a token are adjacent.
 at::Tensor merge_heads(const at::Tensor& x);
 
 /// [batch, tokens, width] as [batch, heads, tokens, head width]: a view.
 at::Tensor as_heads(const at::Tensor& x, int64_t heads);
 
-/// Throws InputError unless qkv [batch, tokens, 3 width] has whole heads: a rank that has less than one, as of a projection
-/// that is not split by heads, has none.
+/// Throws InputError unless qkv [batch, tokens, 3 width] has whole heads. A projection that is not split by heads may leave a
+/// rank less than one head, which fails this check.
 void check_heads(const at::Tensor& qkv, int64_t heads);
 
-/// Throws InputError unless q is [batch, heads, tokens, head width], and k and v are like it but for their heads, which divide
-/// those of q, and, without a mask, their tokens.
+/// Throws InputError unless q is [batch, heads, tokens, head width] and k and v match it. They may differ in heads, whose
+/// number divides q's, and, without a mask, in tokens.
 void check_grouped(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, AttentionMask mask = AttentionMask::causal);
 
-/// Throws InputError unless dout is like q and `whole` what attention over q gives.
+/// Throws InputError unless dout matches q, and `whole` matches a result of attention over q.
 void check_whole(const at::Tensor& dout, const at::Tensor& q, const AttentionPiece& whole);
 
-/// Throws InputError unless each is like that which it is the gradient of.
+/// Throws InputError unless each gradient matches its tensor.
 void check_into(const AttentionGradients& into, const at::Tensor& q, const at::Tensor& k, const at::Tensor& v);
 
-/// Each head of x [batch, heads, tokens, head width] `times` times, side by side; x itself for once.
+/// Repeats each head of x [batch, heads, tokens, head width] `times` times, copies adjacent; returns x itself if times is 1.
 at::Tensor repeat_heads(const at::Tensor& x, int64_t times);
-/// The gradient of x from that of repeat_heads(x, times).
+/// Gradient of x, from the gradient of repeat_heads(x, times).
 at::Tensor sum_repeats(const at::Tensor& gradient, int64_t times);
 
 }  // namespace weft

@@ -38,7 +38,7 @@ at::Tensor context_attention(const at::Tensor& q, const at::Tensor& k, const at:
 
 namespace {
 
-/// "1, 2, 3, 6": all that divide `number`.
+/// All divisors of `number`: "1, 2, 3, 6".
 std::string divisors_text(int64_t number) {
   std::string text;
   for (int64_t divisor = 1; divisor <= number; ++divisor) {
@@ -52,23 +52,23 @@ int64_t elements(const AttentionShape& shape, int64_t heads) { return shape.batc
 
 }  // namespace
 
-// Gradients of keys and values travel in the type that they are summed in, one behind the keys and values themselves.
+// Gradients of keys and values travel in the type that they are summed in, one step behind the keys and values themselves.
 int64_t ring_attention_bytes(const AttentionShape& shape, AttentionPass pass) {
   const int64_t gradient_bytes = pass == AttentionPass::forward ? 0 : std::max<int64_t>(shape.element_bytes, 4);
   return (shape.ranks - 1) * 2 * elements(shape, shape.kv_heads) * (shape.element_bytes + gradient_bytes);
 }
 
-// q, k and v there and the output back; in backward the output's gradient there and theirs back.
+// Forward sends q, k and v and returns the output; backward sends the output's gradient and returns theirs.
 int64_t all_to_all_attention_bytes(const AttentionShape& shape, AttentionPass /*both are alike*/) {
   const int64_t kv_heads = shape.kv_heads * kv_head_repeats(shape.heads, shape.kv_heads, shape.ranks);
   return elements(shape, 2 * (shape.heads + kv_heads)) * shape.element_bytes / shape.ranks * (shape.ranks - 1);
 }
 
-// r kv heads are a multiple of n first at r = n / gcd(n, kv heads), which divides heads / kv heads as n divides the heads.
+// r kv heads are a multiple of n first for r = n / gcd(n, kv heads), which divides heads / kv heads because n divides heads.
 int64_t kv_head_repeats(int64_t heads, int64_t kv_heads, int ranks) {
   if (heads % ranks != 0) {
     throw InputError(fmt::format(
-        "{} ranks cannot share {} attention heads alike; take {} ranks (layout.cp), or layout.context_attention = \"ring\"",
+        "{} ranks cannot share {} attention heads evenly; use {} ranks (layout.cp), or layout.context_attention = \"ring\"",
         ranks, heads, divisors_text(heads)));
   }
   return ranks / std::gcd(int64_t{ranks}, kv_heads);

@@ -21,29 +21,29 @@ namespace weft {
 
 namespace {
 
-constexpr double kNoKeys = -std::numeric_limits<double>::infinity();  // the log-sum of no score, or of none above -inf
+constexpr double kNoKeys = -std::numeric_limits<double>::infinity();  // log-sum of no scores, or of scores that are all -inf
 
 at::ScalarType wide_type(const at::Tensor& q) { return q.scalar_type() == at::kDouble ? at::kDouble : at::kFloat; }
 
-/// Log-sums to take off scores: where all of these are -inf their exponentials become 0, as LibTorch's softmax has it.
+/// Log-sums to subtract from scores: where all of them are -inf, their exponentials become 0, as in LibTorch's softmax.
 at::Tensor subtrahend(const at::Tensor& logsumexp) { return logsumexp.masked_fill(logsumexp.eq(kNoKeys), 0); }
 
-/// Elements of a head side by side, as LibTorch's kernel reads them.
+/// Makes the elements of a head contiguous, as LibTorch's kernel requires.
 at::Tensor packed(const at::Tensor& x) { return x.stride(3) == 1 ? x : x.contiguous(); }
 
 double scale_of(const at::Tensor& q) { return 1.0 / std::sqrt(static_cast<double>(q.size(3))); }
 
-/// The query heads that read one kv head as further rows of it: [batch, kv heads, heads / kv heads x queries, last].
+/// Query heads that read one kv head, as further rows of that head: [batch, kv heads, heads / kv heads x queries, last].
 at::Tensor rows_of_kv_heads(const at::Tensor& x, const at::Tensor& k) {
   return x.unflatten(1, {k.size(1), x.size(1) / k.size(1)}).flatten(2, 3);
 }
 
-/// Back to `heads` heads.
+/// Inverse of rows_of_kv_heads(), to `heads` heads.
 at::Tensor heads_of_rows(const at::Tensor& rows, int64_t heads) {
   return rows.unflatten(2, {heads / rows.size(1), -1}).flatten(1, 2);
 }
 
-/// Scaled scores in float32 (or wider), rows as above; minus infinity where a query sees no key.
+/// Scaled scores in at least float32, rows as above; minus infinity where a query does not see a key.
 at::Tensor scores_of(const at::Tensor& q, const at::Tensor& k, AttentionMask mask) {
   at::Tensor scores = at::matmul(rows_of_kv_heads(q, k), k.transpose(2, 3)).to(wide_type(q)).mul_(scale_of(q));
   if (mask == AttentionMask::causal) {
@@ -66,7 +66,7 @@ AttentionGradients attend_backward_by_formula(const at::Tensor& dout, const at::
   const at::Tensor logsumexp = rows_of_kv_heads(whole.logsumexp.unsqueeze(3), k);
   const at::Tensor weights = scores_of(q, k, mask).sub_(subtrahend(logsumexp)).exp_();
   const at::Tensor dv = at::matmul(weights.to(v.scalar_type()).transpose(2, 3), dout_rows);
-  // Through the softmax: what is taken off each row is the sum of its weights times their gradients, over all keys.
+  // Softmax backward: subtracts from each row the sum of its weights times their gradients, over all keys.
   const at::Tensor taken = rows_of_kv_heads(whole.out.to(weights.scalar_type()).mul(dout).sum(-1, /*keepdim=*/true), k);
   const at::Tensor dscores = at::matmul(dout_rows, v.transpose(2, 3)).to(weights.scalar_type()).sub_(taken).mul_(weights);
   const at::Tensor narrow = dscores.mul_(scale_of(q)).to(q.scalar_type());
@@ -75,7 +75,7 @@ AttentionGradients attend_backward_by_formula(const at::Tensor& dout, const at::
 
 bool is_nothing(const at::Tensor& q, const at::Tensor& k) { return q.numel() == 0 || k.numel() == 0; }
 
-/// An empty tensor like x [batch, heads, tokens, head width] that lies in memory as [batch, tokens, heads, head width].
+/// An empty tensor like x [batch, heads, tokens, head width] with memory layout [batch, tokens, heads, head width].
 at::Tensor token_major_like(const at::Tensor& x) {
   return at::empty({x.size(0), x.size(2), x.size(1), x.size(3)}, x.options()).transpose(1, 2);
 }
@@ -86,7 +86,7 @@ AttentionKernel attention_kernel(at::Device device) {
   return device.is_cpu() || device.is_meta() ? AttentionKernel::flash : AttentionKernel::formula;
 }
 
-// The kernels group query heads by themselves, and take any strides.
+// The kernels group query heads themselves, and take any strides.
 AttentionPiece attend(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, AttentionMask mask,
                       AttentionKernel kernel) {
   check_grouped(q, k, v, mask);
@@ -128,7 +128,7 @@ void attend_backward_into(const AttentionGradients& into, const at::Tensor& dout
   into.v.copy_(gradients.v);
 }
 
-// The weight of `part` among both is exp(b) / (exp(a) + exp(b)) = sigmoid(b - a), which overflows nowhere.
+// The weight of `part` in the total is exp(b) / (exp(a) + exp(b)) = sigmoid(b - a), which never overflows.
 void join(const AttentionPiece& whole, const AttentionPiece& part) {
   const TensorChecks check("attention");
   check.place("whole.out", whole.out, {TensorChecks::kAny, TensorChecks::kAny, TensorChecks::kAny, TensorChecks::kAny},
@@ -136,7 +136,7 @@ void join(const AttentionPiece& whole, const AttentionPiece& part) {
   check.place("whole.logsumexp", whole.logsumexp, whole.out.sizes().slice(0, 3), whole.out);
   check.floating("part.out", part.out, whole.out.sizes(), whole.out);
   check.like("part.logsumexp", part.logsumexp, whole.logsumexp);
-  // Of a part without a score above -inf it is 0, also where the whole has none so far.
+  // 0 for a part without a score above -inf, even if the whole has no such score so far.
   const at::Tensor weight = part.logsumexp.sub(whole.logsumexp).sigmoid_().masked_fill_(part.logsumexp.eq(kNoKeys), 0);
   whole.out.lerp_(part.out.to(whole.out.scalar_type()), weight.unsqueeze(3));
   at::Tensor sum = whole.logsumexp;

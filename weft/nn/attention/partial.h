@@ -1,8 +1,8 @@
-// Attention of some queries to some of their keys, and the joining of such pieces into the whole.
+// Attention of some queries to some of their keys, and the merging of such pieces into the whole.
 //
-// A piece's output is normalised over its own keys; the logarithm of its sum of exponentials, kept beside it, is all that is
-// needed to join it with the pieces over other keys, in any order (Rabe & Staats 2021, arXiv:2112.05682; Dao et al. 2022,
-// arXiv:2205.14135). Neither part of it is seen by autograd.
+// A piece's output is normalised over its own keys. Together with the logarithm of its sum of exponentials it can be merged
+// with the pieces over other keys, in any order (Rabe & Staats 2021, arXiv:2112.05682; Dao et al. 2022, arXiv:2205.14135).
+// Not seen by autograd.
 //
 // Shapes: q [batch, heads, queries, head width], k and v [batch, kv heads, keys, head width], where kv heads divide heads and
 // query head h reads kv head h / (heads / kv heads). Scores are scaled by 1/sqrt(head width).
@@ -14,28 +14,28 @@
 
 namespace weft {
 
-/// What computes a piece. flash: the CPU's kernel, which keeps no scores: weft's own in float32 and bfloat16
-/// (nn/attention/tiled.h), LibTorch's in other types. formula: plain operations on any device,
-/// with two matrices of [batch, heads, queries, keys] in float32 at once, three in backward.
+/// The kernel that computes a piece. flash: the CPU's kernel, which keeps no scores (weft's own in float32 and bfloat16,
+/// nn/attention/tiled.h; LibTorch's in other types). formula: plain operations on any device, which hold two matrices of
+/// [batch, heads, queries, keys] in float32 at once, three in backward.
 enum class AttentionKernel { flash, formula };
 
-/// The kernel for tensors on `device`: flash on the CPU, and on the meta device, which stands for it.
+/// The kernel for tensors on `device`: flash on the CPU, and on the meta device, which stands for the CPU.
 AttentionKernel attention_kernel(at::Device device);
 
-/// Attends to these keys and no others.
+/// Attends to these keys only.
 AttentionPiece attend(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, AttentionMask mask,
                       AttentionKernel kernel);
 
-/// What these keys add to the gradients. `whole` is what attention over all keys gave for these queries, and `dout` the
-/// gradient of its output: a piece's own output is not needed (Liu et al. 2023, arXiv:2310.01889, appendix).
+/// Contribution of these keys to the gradients. `whole` is the result of attention over all keys for these queries, and `dout`
+/// the gradient of its output; a piece's own output is not needed (Liu et al. 2023, arXiv:2310.01889, appendix).
 AttentionGradients attend_backward(const at::Tensor& dout, const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
                                    const AttentionPiece& whole, AttentionMask mask, AttentionKernel kernel);
 
-/// The same, into tensors of those shapes, which may be views.
+/// The same, written to existing tensors of those shapes, which may be views.
 void attend_backward_into(const AttentionGradients& into, const at::Tensor& dout, const at::Tensor& q, const at::Tensor& k,
                           const at::Tensor& v, const AttentionPiece& whole, AttentionMask mask, AttentionKernel kernel);
 
-/// Adds attention over further keys to `whole`, in place; its tensors have the type of the logsumexp.
+/// Merges attention over further keys into `whole`, in place; the tensors of `whole` have the logsumexp's type.
 void join(const AttentionPiece& whole, const AttentionPiece& part);
 
 }  // namespace weft

@@ -1,7 +1,7 @@
-// Ring attention: forward, and its backward, in which the gradients of keys and values follow them round.
+// Ring attention: forward, and a backward in which the gradients of keys and values travel behind them.
 //
-// In the zig-zag cut a rank's own tokens are its early chunk and its late one. Of what comes from a rank before it both see the
-// early chunk and neither the late one; of what comes from a rank behind it the late one sees all, the early one nothing.
+// In the zig-zag cut a rank's own tokens are an early chunk and a late one. Of an earlier rank's keys, both chunks see the
+// early chunk and neither sees the late one. Of a later rank's keys, the late chunk sees all and the early chunk none.
 #include <ATen/core/ivalue.h>
 #include <ATen/ops/empty_like.h>
 #include <ATen/ops/stack.h>
@@ -20,14 +20,14 @@ namespace {
 using torch::autograd::AutogradContext;
 using torch::autograd::variable_list;
 
-/// `count` tokens from `first` on.
+/// `count` tokens starting at `first`.
 struct Span {
   int64_t first;
   int64_t count;
   at::Tensor of(const at::Tensor& x) const { return x.narrow(2, first, count); }  ///< x [batch, heads, tokens, ...]
 };
 
-/// The part of (own queries) x (keys of `origin`) that is not wholly masked.
+/// The part of (own queries) x (keys of `origin`) that is not fully masked.
 struct RingPiece {
   Span queries;
   Span keys;
@@ -40,12 +40,12 @@ RingPiece piece_of(int rank, int origin, int64_t tokens) {
   return origin < rank ? RingPiece{all, early, AttentionMask::none} : RingPiece{late, all, AttentionMask::none};
 }
 
-/// A tensor on its way to the next rank, and the one that comes from the rank before.
+/// A tensor in flight to the next rank, and the one arriving from the previous rank.
 struct Passing {
   at::Tensor outgoing, incoming;
   Work sent, received;
 
-  /// What came. Lets go what went.
+  /// Waits for the arriving tensor and frees the sent one.
   at::Tensor wait() {
     received.wait();
     sent.wait();
@@ -54,7 +54,7 @@ struct Passing {
   }
 };
 
-/// Every second rank receives first: where both share a queue, as with NCCL between two ranks, one side must.
+/// Every second rank receives first: if both directions share a queue, as in NCCL between two ranks, one side must.
 Passing pass_on(const Group& ring, const at::Tensor& tensor, const std::string& what) {
   const int next = (ring.rank() + 1) % ring.size(), previous = (ring.rank() + ring.size() - 1) % ring.size();
   Passing passing{tensor, at::empty_like(tensor), {}, {}};
@@ -64,7 +64,7 @@ Passing pass_on(const Group& ring, const at::Tensor& tensor, const std::string& 
   return passing;
 }
 
-/// Keys and values [2, batch, kv heads, tokens, head width] on their way round: at step s those of the rank s places before.
+/// Keys and values [2, batch, kv heads, tokens, head width] that circulate: at step s, those of the rank s places before.
 class KeyValueRing {
  public:
   KeyValueRing(const AttentionCall& call, const at::Tensor& k, const at::Tensor& v) : call_(call), k_(k), v_(v) {
@@ -75,18 +75,18 @@ class KeyValueRing {
   int step() const { return step_; }
   int steps() const { return call_.group.size(); }
   int origin() const { return (call_.group.rank() + steps() - step_) % steps(); }
-  /// Starts to pass them on, unless all have seen them.
+  /// Starts to pass them on, unless all ranks have seen them.
   void start() {
     if (step_ + 1 < steps()) passing_ = pass_on(call_.group, both_, name("keys and values"));
   }
-  /// Takes the next ones.
+  /// Moves to the next keys and values.
   void advance() {
     if (++step_ == steps()) return;
     both_ = passing_.wait();
     k_ = both_[0];
     v_ = both_[1];
   }
-  /// A message's name: `layer 3: keys and values, step 1 of 3`.
+  /// Name of a message: `layer 3: keys and values, step 1 of 3`.
   std::string name(std::string_view content) const {
     return fmt::format("{}: {}, step {} of {}", call_.what, content, step_ + 1, steps());
   }
@@ -98,11 +98,11 @@ class KeyValueRing {
   int step_ = 0;
 };
 
-/// Gradients of keys and values, in the type that they are summed in: those of one's own, and the sums that follow the others'
-/// round. A sum begins one rank after its home, so that it is passed on as often as the keys and values are.
+/// Gradients of keys and values, in the type that they are summed in: the sum for this rank's, and the travelling sums for
+/// other ranks'. A sum starts one rank after its owner, so it is passed on as often as the keys and values.
 class GradientRing {
  public:
-  /// Adds what this step's piece gives, and passes the sum on.
+  /// Adds the gradients of this step's piece, and passes the sum on.
   void add(const AttentionCall& call, const KeyValueRing& ring, const Span& keys, const AttentionGradients& piece,
            at::ScalarType wide) {
     if (ring.step() == 0) {
@@ -114,8 +114,8 @@ class GradientRing {
     keys.of(sums[1]).add_(piece.v);
     passing_ = pass_on(call.group, sums, ring.name("their gradients"));
   }
-  /// The whole of one's own, once every rank has added to it.
-  at::Tensor come_home() { return own_.add_(passing_.wait()); }
+  /// Returns the total for this rank's keys and values, once every rank has added to it.
+  at::Tensor finish() { return own_.add_(passing_.wait()); }
 
  private:
   at::Tensor own_;
@@ -157,7 +157,7 @@ AttentionGradients backward_round(const AttentionCall& call, const at::Tensor& d
     }
     gradients.add(call, ring, keys, part, wide);
   }
-  const at::Tensor both = gradients.come_home().to(q.scalar_type());
+  const at::Tensor both = gradients.finish().to(q.scalar_type());
   return {dq.to(q.scalar_type()), both[0], both[1]};
 }
 
@@ -165,7 +165,7 @@ struct RingAttention : torch::autograd::Function<RingAttention> {
   static at::Tensor forward(AutogradContext* ctx, const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
                             const AttentionCall& call) {
     const AttentionPiece whole = forward_round(call, q, k, v);
-    ctx->saved_data["call"] = keep(call);
+    ctx->saved_data["call"] = keep_call(call);
     ctx->save_for_backward({q, k, v, whole.out, whole.logsumexp});
     return whole.out;
   }

@@ -17,19 +17,19 @@ namespace weft {
 
 namespace {
 
-/// Of one sample, from head `head` on: x [batch, heads, tokens, ...].
+/// Rows of one sample, from head `head`: x [batch, heads, tokens, ...].
 HeadRows rows_from(const at::Tensor& x, int64_t sample, int64_t head) {
   auto* data = static_cast<char*>(x.data_ptr());
   return {data + (sample * x.stride(0) + head * x.stride(1)) * static_cast<int64_t>(x.element_size()), x.stride(1),
           x.stride(2)};
 }
 
-/// The tensors of an attention; the gradients are undefined forward.
+/// Tensors of an attention; the gradients are undefined in forward.
 struct AttentionTensors {
   at::Tensor q = {}, k = {}, v = {}, out = {}, logsumexp = {}, dout = {}, dq = {}, dk = {}, dv = {};
 };
 
-/// What all jobs have alike.
+/// Fields shared by all jobs.
 AttentionJob shape_of(const AttentionTensors& t, AttentionMask mask) {
   return {.heads = t.q.size(1) / t.k.size(1),
           .queries = t.q.size(2),
@@ -56,13 +56,13 @@ AttentionJob job_of(const AttentionTensors& t, AttentionMask mask, int64_t sampl
   return job;
 }
 
-/// So many parts of each kv head of each sample, several at once.
+/// Runs `parts` parts of each kv head of each sample, in parallel.
 void run_parts(const AttentionTensors& t, AttentionMask mask, GradientsOf gradients, int64_t parts) {
   const bool backward = t.dout.defined();
   const int64_t kv_heads = t.k.size(1), all = t.q.size(0) * kv_heads * parts, threads = threads_for(all, 1);
   const int64_t floats = attention_scratch(shape_of(t, mask), backward);
   const at::Tensor scratch = at::empty({t.q.is_meta() ? 1 : threads, floats}, t.q.options().dtype(at::kFloat));
-  if (t.q.is_meta()) return;  // where what one thread needs is asked for, and nothing computed
+  if (t.q.is_meta()) return;  // only one thread's memory is measured; nothing is computed
   auto* own = scratch.mutable_data_ptr<float>();
   const auto run = [&](int64_t thread) {
     for (int64_t i = all * thread / threads; i < all * (thread + 1) / threads; ++i) {
@@ -79,9 +79,9 @@ void run_parts(const AttentionTensors& t, AttentionMask mask, GradientsOf gradie
   });
 }
 
-/// Where threads would find nothing to do they share the work on a kv head, whose bits do not tell.
+/// With fewer jobs than threads, threads share the work on a kv head, which changes no bits.
 void run_jobs(const AttentionTensors& t, AttentionMask mask) {
-  const int64_t share = t.q.is_meta() ? 1 : threads_here() / (t.q.size(0) * t.k.size(1));
+  const int64_t share = t.q.is_meta() ? 1 : available_threads() / (t.q.size(0) * t.k.size(1));
   const AttentionJob shape = shape_of(t, mask);
   const int64_t of_queries = std::min(share, shape.heads * attention_tiles(shape.queries));
   const int64_t of_keys = std::min(share, attention_tiles(shape.keys));
@@ -91,7 +91,7 @@ void run_jobs(const AttentionTensors& t, AttentionMask mask) {
   if (backward) run_parts(t, mask, GradientsOf::keys, of_keys);
 }
 
-/// Elements of a head side by side, as the kernel reads them and writes them.
+/// Makes the elements of a head contiguous, as the kernel reads and writes them.
 at::Tensor readable(const at::Tensor& x, at::ScalarType type) {
   const at::Tensor typed = x.to(type);
   return typed.stride(3) == 1 ? typed : typed.contiguous();

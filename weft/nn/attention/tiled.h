@@ -1,21 +1,20 @@
-// Attention on the CPU by weft's own kernel (nn/kernels/attention_kernels.h), in float32 and bfloat16. Shapes
-// as in nn/attention/partial.h; strides are free, but elements of a head lie side by side.
+// Attention on the CPU by weft's own kernel (nn/kernels/attention_kernels.h), in float32 and bfloat16. Shapes as in
+// nn/attention/partial.h; any strides, but the elements of a head must be contiguous.
 //
-// Cost in memory: float32 copies of one kv head's keys and values a thread, two of them forward and five backward, and no
-// scores.
+// Memory per thread: float32 copies of one kv head's keys and values, two forward and five backward; no scores.
 #pragma once
 
 #include "weft/nn/attention/partial_types.h"
 
 namespace weft {
 
-/// Whether the kernel takes such tensors; on the meta device, whether it would.
+/// Returns true if the kernel supports these tensors; on the meta device, as if they were on the CPU.
 bool fits_tiles(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v);
 
-/// attend(); the output lies in memory as [batch, queries, heads, head width].
+/// Like attend(); the output's memory layout is [batch, queries, heads, head width].
 AttentionPiece attend_in_tiles(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, AttentionMask mask);
 
-/// attend_backward(), into tensors that are there, views of larger ones perhaps.
+/// Like attend_backward(), but writes to existing tensors, possibly views of larger ones.
 void attend_backward_in_tiles(const at::Tensor& dout, const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
                               const AttentionPiece& whole, AttentionMask mask, const AttentionGradients& into);
 

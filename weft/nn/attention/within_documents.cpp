@@ -26,7 +26,7 @@ struct HeldRuns : torch::CustomClassHolder {
   DocumentRuns runs;
 };
 
-/// Throws InputError unless the runs are all tokens of `samples` samples of `tokens`, in order.
+/// Throws InputError unless the runs cover all tokens of `samples` samples of `tokens`, in order.
 void check_runs(const DocumentRuns& runs, int64_t samples, int64_t tokens) {
   int64_t sample = 0, token = 0;
   for (const DocumentRun& run : runs) {
@@ -34,8 +34,8 @@ void check_runs(const DocumentRuns& runs, int64_t samples, int64_t tokens) {
                          run.tokens >= 1 && run.tokens <= tokens - token && (run.samples == 1 || run.tokens == tokens);
     if (!follows) {
       throw InputError(
-          fmt::format("attention within documents: a run of {} x {} tokens at sample {}, token {}, where sample {}, "
-                      "token {} of {} x {} comes next; runs are all tokens, in order",
+          fmt::format("attention within documents: a run of {} x {} tokens at sample {}, token {}, but sample {}, "
+                      "token {} of {} x {} comes next; runs must cover all tokens, in order",
                       run.samples, run.tokens, run.sample, run.begin, sample, token, samples, tokens));
     }
     token += run.tokens;
@@ -45,8 +45,8 @@ void check_runs(const DocumentRuns& runs, int64_t samples, int64_t tokens) {
   }
   if (sample == samples || tokens == 0) return;
   throw InputError(
-      fmt::format("attention within documents: the runs end at sample {}, token {} of {} x {}; runs are all tokens", sample,
-                  token, samples, tokens));
+      fmt::format("attention within documents: the runs end at sample {}, token {} of {} x {}; they must cover all tokens",
+                  sample, token, samples, tokens));
 }
 
 /// The document's part of x [batch, heads, tokens, ...]: a view.
@@ -82,7 +82,7 @@ void attend_backward_within(const at::Tensor& gradient, const at::Tensor& q, con
 }
 
 const DocumentRuns& runs_of(AutogradContext* ctx) {
-  return c10::static_intrusive_pointer_cast<HeldRuns>(ctx->saved_data["runs"].toCapsule())->runs;  // which ctx goes on keeping
+  return c10::static_intrusive_pointer_cast<HeldRuns>(ctx->saved_data["runs"].toCapsule())->runs;  // kept alive by ctx
 }
 
 struct WithinDocuments : torch::autograd::Function<WithinDocuments> {

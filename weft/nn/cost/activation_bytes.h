@@ -1,4 +1,4 @@
-// activation_bytes: how large the lists of tensors between blocks are.
+// activation_bytes: sizes of the lists of tensors passed between blocks.
 #pragma once
 
 #include <cstdint>
@@ -7,10 +7,10 @@
 
 namespace weft {
 
-/// Of all of them.
+/// Bytes of all `tensors`.
 int64_t bytes_of(const Tensors& tensors);
 
-/// Of those of `outputs` that are an input handed on as it is, and take no gradient: places of tokens
+/// Bytes of those `outputs` that are inputs passed on unchanged and take no gradient, such as token positions
 /// (nn/sequence/documents.h).
 int64_t passed_bytes(const Tensors& inputs, const Tensors& outputs);
 

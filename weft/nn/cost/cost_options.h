@@ -1,4 +1,4 @@
-// CostOptions: how a model is run to be measured (nn/cost/measure_cost.h).
+// CostOptions: settings under which a model is measured (nn/cost/measure_cost.h).
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -7,12 +7,12 @@
 
 namespace weft {
 
-/// How a model is run to be measured.
+/// Settings under which a model is measured.
 struct CostOptions {
-  at::ScalarType weight_dtype = at::kFloat;    ///< of parameters and activations
-  at::ScalarType gradient_dtype = at::kFloat;  ///< of the parameters' gradients
+  at::ScalarType weight_dtype = at::kFloat;    ///< type of parameters and activations
+  at::ScalarType gradient_dtype = at::kFloat;  ///< type of the parameters' gradients
   int tp = 1;                                  ///< ranks of Context::tp; the model is split for the first of them
-  int cp = 1;                                  ///< ranks of Context::cp; inputs are one's part
+  int cp = 1;                                  ///< ranks of Context::cp; inputs are one rank's part of the tokens
   int batch_ranks = 1;                         ///< ranks of Context::batch
   BlockLayout layout = {};                     ///< Context::layout
 };

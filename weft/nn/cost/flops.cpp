@@ -17,7 +17,7 @@ double product(at::IntArrayRef sizes) {
 /// 2 x rows x inner x columns, from the two factors among the inputs.
 double matrix_flops(const at::Tensor& left, const at::Tensor& right) { return 2.0 * product(left.sizes()) * right.size(-1); }
 
-/// Scores and weighted values: two products of [queries, head width] and [queries, keys] a head, the masked half counted too.
+/// Scores and weighted values: two products of [queries, head width] and [queries, keys] per head, including the masked half.
 double attention_flops(const at::Tensor& query, const at::Tensor& key) {
   return 4.0 * product(query.sizes()) * static_cast<double>(key.size(2));
 }
@@ -43,7 +43,7 @@ double flops_of(const at::RecordFunction& fn) {
   if (op == "aten::_scaled_dot_product_flash_attention_for_cpu") {
     return attention_flops(in[0].toTensor(), in[1].toTensor());
   }
-  if (op == "aten::_scaled_dot_product_flash_attention_for_cpu_backward") {  // the scores once more, and four products
+  if (op == "aten::_scaled_dot_product_flash_attention_for_cpu_backward") {  // recomputes the scores, plus four products
     return 2.5 * attention_flops(in[1].toTensor(), in[2].toTensor());
   }
   return 0.0;

@@ -1,5 +1,5 @@
-// flops: floating-point operations of what LibTorch dispatches: matrix products, convolutions, attention; 2 a multiply-add.
-// Sources that call this define NDEBUG, as LibTorch was built (RecordFunction has other members without).
+// flops: floating-point operations dispatched by LibTorch: matrix products, convolutions, attention; 2 per multiply-add.
+// Sources that call this must define NDEBUG, as LibTorch's own build does: without it, RecordFunction has other members.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -10,9 +10,9 @@ struct RecordFunction;
 
 namespace weft {
 
-/// Operations of a call that its inputs tell; 0 for what is not counted.
+/// Operations of a call, computed from its inputs; 0 for calls that are not counted.
 double flops_of(const at::RecordFunction& call);
-/// Those of a convolution, which its output tells too.
+/// Operations of a convolution, which also depend on its output.
 double convolution_flops(const at::Tensor& output, const at::Tensor& weight);
 
 }  // namespace weft

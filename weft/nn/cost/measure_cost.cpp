@@ -30,14 +30,14 @@ namespace {
 
 using Storages = std::unordered_set<const c10::StorageImpl*>;
 
-/// What one measurement has seen on this thread. The dispatcher's observer has no argument of its own, hence the thread-local.
+/// Observations of one measurement on this thread. The dispatcher's observer takes no argument, hence the thread-local.
 struct Observation {
   explicit Observation(const Storages& parameters) : parameters(parameters) {}
 
   const Storages& parameters;  ///< not counted
-  Storages inputs;             ///< nor these
+  Storages inputs;             ///< not counted either
   double flops = 0.0;
-  std::vector<c10::weak_intrusive_ptr<c10::StorageImpl>> made;  ///< each once
+  std::vector<c10::weak_intrusive_ptr<c10::StorageImpl>> made;  ///< each listed once
   int64_t peak_bytes = 0;
 
   int64_t live_bytes() const {
@@ -68,7 +68,7 @@ void see_output(const c10::IValue& value) {
   }
 }
 
-/// A convolution's operations follow from its output, which is there only after it, and its weight, which is there only before.
+/// A convolution's operations depend on its output, which exists only afterwards, and its weight, which is visible only before.
 struct Convolution : at::ObserverContext {
   explicit Convolution(at::Tensor weight) : weight(std::move(weight)) {}
   at::Tensor weight;
@@ -90,7 +90,7 @@ void after(const at::RecordFunction& fn, at::ObserverContext* context) {
   }
 }
 
-/// Observes this thread while it lives.
+/// Observes this thread while alive.
 class Observer {
  public:
   explicit Observer(Observation& seen) {
@@ -117,7 +117,7 @@ void add(Storages& storages, const Tensors& tensors) {
   }
 }
 
-/// Made since, still alive, and not among `tensors`.
+/// Bytes of storages made during the observation that are still alive and not among `tensors`.
 int64_t live_bytes_without(const Observation& seen, const Tensors& tensors) {
   int64_t bytes = seen.live_bytes();
   for (const at::Tensor& tensor : tensors) {
@@ -129,7 +129,7 @@ int64_t live_bytes_without(const Observation& seen, const Tensors& tensors) {
   return bytes;
 }
 
-/// Gives the parameters the types of a run, and places for their gradients, so that layers write there as they do in a run.
+/// Gives the parameters the types of a run, and gradient buffers, so that layers write to these as in a run.
 void prepare(Model& model, const CostOptions& options) {
   for (NamedBlock& named : model.blocks) {
     for (const ParamSpec& spec : named.block->parameters()) {
@@ -143,7 +143,7 @@ void prepare(Model& model, const CostOptions& options) {
   }
 }
 
-/// Of a parameter whose value is this rank's part.
+/// Shape of the whole parameter, given this rank's part.
 std::vector<int64_t> whole_shape(const Parameter& parameter) {
   std::vector<int64_t> shape = parameter.value.sizes().vec();
   if (!parameter.split) return shape;
@@ -171,7 +171,7 @@ Storages storages_of_parameters(Model& model) {
   return storages;
 }
 
-/// Of the block, and of those whose weights it reads too.
+/// Parameters of the block, and of every block whose weights it reads.
 std::vector<ParamSpec> parameters_it_reads(const Model& model, const NamedBlock& named) {
   std::vector<ParamSpec> specs = named.block->parameters();
   for (const int used : named.uses) {
@@ -180,8 +180,8 @@ std::vector<ParamSpec> parameters_it_reads(const Model& model, const NamedBlock&
   return specs;
 }
 
-/// The same text for blocks that do the same on tensors of the same kind; empty for one that is like no other.
-std::string likeness(const NamedBlock& named, const Tensors& inputs) {
+/// A key equal for blocks that run the same operations on tensors of the same kind; empty for a block that matches no other.
+std::string cost_key(const NamedBlock& named, const Tensors& inputs) {
   const auto* with_kind = dynamic_cast<const HasKind*>(named.block.get());
   if (with_kind == nullptr || !named.uses.empty()) return {};
   const Block& block = *named.block;
@@ -198,7 +198,7 @@ std::string likeness(const NamedBlock& named, const Tensors& inputs) {
   return text;
 }
 
-/// Runs one block of a model whose parameters are prepared.
+/// Runs one block of a model with prepared parameters.
 class BlockMeasurement {
  public:
   BlockMeasurement(const Model& model, size_t index, const Storages& parameters, const CostOptions& options)
@@ -255,7 +255,7 @@ class BlockMeasurement {
     return cost;
   }
 
-  /// Once more, its backward in two parts.
+  /// Repeats the backward in two parts.
   void split(const Tensors& inputs, MeasuredCost& cost) const {
     const Tensors in = leaves(inputs);
     Observation seen(parameters_);
@@ -290,7 +290,7 @@ class BlockMeasurement {
   RecordedContext recorded_;
 };
 
-/// What blocks that are alike have in common.
+/// Measurements shared by identical blocks.
 struct Measured {
   MeasuredCost cost;
   Tensors outputs;
@@ -309,12 +309,12 @@ std::vector<MeasuredCost> measure_cost(Model& model, const Tensors& inputs, cons
     activations.push_back(input.is_floating_point() ? input.to(options.weight_dtype) : input);
   }
   for (size_t b = 0; b < model.blocks.size(); ++b) {
-    const std::string alike = likeness(model.blocks[b], activations);
+    const std::string alike = cost_key(model.blocks[b], activations);
     auto found = alike.empty() ? known.end() : known.find(alike);
     if (found == known.end()) {
       Measured measured;
       measured.cost = BlockMeasurement(model, b, parameters, options).run(activations, measured.outputs);
-      found = known.insert_or_assign(alike, std::move(measured)).first;  // the empty text: the last of those like no other
+      found = known.insert_or_assign(alike, std::move(measured)).first;  // empty text: the last block that matches no other
     }
     costs.push_back(found->second.cost);
     activations = found->second.outputs;

@@ -1,8 +1,8 @@
-// What a model costs, found by running it on the meta device: no data, no weights, milliseconds for any size of a block. Blocks
-// that are alike (HasKind) are run once: time grows with the different ones.
+// Cost of a model, measured by running it on the meta device: no data, no weights, milliseconds for any size of block.
+// Identical blocks (HasKind) are run once: time grows with the number of distinct ones.
 //
-// Floating-point operations are counted as they are dispatched (matrix products and convolutions: 2 a multiply-add; the rest is
-// not counted); bytes kept for backward are the storages that are still alive after a forward.
+// Floating-point operations are counted as dispatched (matrix products and convolutions: 2 per multiply-add; nothing else).
+// Bytes kept for backward are the storages still alive after a forward.
 #pragma once
 
 #include <cstdint>
@@ -15,46 +15,46 @@
 
 namespace weft {
 
-/// What a block sends while it runs: calls on the groups of its Context, in their order.
+/// Communication of a block: its calls on the groups of its Context, in order.
 struct BlockTraffic {
-  std::vector<RecordedCall> forward = {};   ///< of its forward
-  std::vector<RecordedCall> backward = {};  ///< of its backward
-  std::vector<RecordedCall> input = {};     ///< of backward's part that makes the input's gradient, where it splits
-  std::vector<RecordedCall> weight = {};    ///< of the rest
+  std::vector<RecordedCall> forward = {};   ///< calls during its forward
+  std::vector<RecordedCall> backward = {};  ///< calls during its backward
+  std::vector<RecordedCall> input = {};     ///< calls during the input-gradient part of backward, if it splits
+  std::vector<RecordedCall> weight = {};    ///< calls during the weight-gradient part
 };
 
-/// What one block costs for one micro-batch.
+/// Cost of one block for one micro-batch.
 struct MeasuredCost {
   double forward_flops = 0.0;       ///< floating-point operations of its forward
-  double backward_flops = 0.0;      ///< those of its backward, and of parts that this computes again
-  int64_t saved_bytes = 0;          ///< kept for backward: neither its input, its output nor its parameters
-  int64_t output_bytes = 0;         ///< what it hands on
-  int64_t passed_bytes = 0;         ///< of that, whole numbers that are an input of its: no memory of their own, no gradient
-  bool keeps_output = false;        ///< its graph keeps the rest of what it hands on
-  int64_t forward_peak_bytes = 0;   ///< most that its forward holds at a time, output and what is kept included
-  int64_t backward_peak_bytes = 0;  ///< the same of backward: what was kept, the output, its gradient and the input's included
-  int64_t input_peak_bytes = 0;     ///< the same of backward's part that makes the input's gradient, where it splits
-  int64_t weight_peak_bytes = 0;    ///< the same of the rest: what the first part left for it included
-  double input_flops = 0.0;         ///< of backward_flops, those of the part that makes the input's gradient, where it splits
-  int64_t deferred_bytes = 0;       ///< kept between the two parts, the input excluded
-  BlockTraffic traffic = {};        ///< what it sends
+  double backward_flops = 0.0;      ///< floating-point operations of its backward, including recomputed parts
+  int64_t saved_bytes = 0;          ///< bytes kept for backward, excluding its input, output and parameters
+  int64_t output_bytes = 0;         ///< bytes of its outputs
+  int64_t passed_bytes = 0;         ///< part of output_bytes: integer inputs passed through, without own memory or gradient
+  bool keeps_output = false;        ///< its graph keeps the outputs that are not passed through
+  int64_t forward_peak_bytes = 0;   ///< peak of its forward, including output and what is kept
+  int64_t backward_peak_bytes = 0;  ///< peak of backward, including what was kept, the output, its gradient and the input's
+  int64_t input_peak_bytes = 0;     ///< the same for the input-gradient part of backward, if it splits
+  int64_t weight_peak_bytes = 0;    ///< the same for the weight-gradient part, including what the first part left for it
+  double input_flops = 0.0;         ///< part of backward_flops: the input-gradient part, if it splits
+  int64_t deferred_bytes = 0;       ///< bytes kept between the two parts, excluding the input
+  BlockTraffic traffic = {};        ///< its communication
 };
 
-/// The cost of each block, found by running it forward and backward once; the model's parameters must be on the meta device.
-/// `inputs` is a micro-batch of meta tensors. Memory is what tensors take, to the byte; what a kernel needs inside one
-/// operation is not seen, but for that of attention on one thread.
-/// `outputs`, where given, becomes what the last block hands on.
+/// Measures each block by running it forward and backward once; the model's parameters must be on the meta device. `inputs` is
+/// a micro-batch of meta tensors. Memory is exact for tensors; kernels' internal memory is not seen, except attention's on one
+/// thread.
+/// `outputs`, if given, receives the last block's outputs.
 std::vector<MeasuredCost> measure_cost(Model& model, const Tensors& inputs, const CostOptions& options = {},
                                        Tensors* outputs = nullptr);
 
-/// What the loss of a micro-batch costs.
+/// Cost of the loss of one micro-batch.
 struct LossCost {
-  int64_t peak_bytes = 0;           ///< most that it and its backward hold beside the outputs
-  std::vector<RecordedCall> calls;  ///< what both send
+  int64_t peak_bytes = 0;           ///< peak of loss and backward, excluding the outputs
+  std::vector<RecordedCall> calls;  ///< communication of loss and backward
 };
 
-/// The cost of the loss of outputs [samples, ...]. Meant for tensors on the meta device, where nothing is allocated and there
-/// are no values to count; on others it runs for real.
+/// Cost of the loss of outputs [samples, ...]. Meant for meta tensors, which take no memory and have no values to count; on
+/// other devices the loss really runs.
 LossCost measure_loss(const Model& model, const Tensors& outputs, const at::Tensor& target, const CostOptions& options = {});
 
 }  // namespace weft

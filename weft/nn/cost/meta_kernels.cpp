@@ -12,7 +12,7 @@
 
 namespace weft {
 
-// Named as the operators that they stand for.
+// Named after the operators that they implement.
 namespace meta {
 namespace {
 
@@ -32,7 +32,7 @@ Tensor embedding_dense_backward(const Tensor& grad, const Tensor&, int64_t entri
   return at::empty({entries, grad.size(-1)}, grad.options());
 }
 
-/// One mean and one deviation for each row that is normalised.
+/// One mean and one deviation per normalised row.
 Three layer_norm(const Tensor& input, at::IntArrayRef normalized, const Optional&, const Optional&, double) {
   std::vector<int64_t> rows = input.sizes().vec();
   for (size_t i = rows.size() - normalized.size(); i < rows.size(); ++i) rows[i] = 1;
@@ -70,7 +70,7 @@ Tensor convolution(const Tensor& input, const Tensor& weight, const Optional&, a
                                : (input.size(d + 2) + 2 * pick(padding) - reach - 1) / pick(stride) + 1);
   }
   const at::MemoryFormat order = input.suggest_memory_format();
-  const Tensor turned = weight.contiguous(order);  // the CPU's does so, for the time of the call
+  const Tensor turned = weight.contiguous(order);  // a copy like the CPU kernel's, for the duration of the call
   return at::empty(shape, input.options().memory_format(order));
 }
 
@@ -82,8 +82,8 @@ Three convolution_backward(const Tensor& grad, const Tensor& input, const Tensor
           mask[2] && bias_sizes ? at::empty(*bias_sizes, grad.options()) : Tensor()};
 }
 
-/// q [batch, heads, tokens, head width]; the kernel keeps tokens outside heads, and one log-sum a query and head, float32 at
-/// least.
+/// Takes q [batch, heads, tokens, head width]. The kernel stores [batch, tokens, heads, head width], and one log-sum per query
+/// and head, at least float32.
 std::tuple<Tensor, Tensor> attention(const Tensor& q, const Tensor&, const Tensor&, double, bool, const Optional&,
                                      std::optional<double>) {
   return {at::empty({q.size(0), q.size(2), q.size(1), q.size(3)}, q.options()).transpose(1, 2),
@@ -100,7 +100,7 @@ Three attention_backward(const Tensor&, const Tensor& q, const Tensor& k, const 
 }  // namespace meta
 
 void register_meta_kernels() {
-  // Never destroyed: at the end of the process the dispatcher may be gone before it.
+  // Never destroyed: at process exit the dispatcher may be gone before it.
   alignas(torch::Library) static std::byte storage[sizeof(torch::Library)];
   static const bool registered = [] {
     torch::Library& aten =

@@ -1,9 +1,9 @@
-// Shapes on the meta device for operations whose meta kernels LibTorch keeps in Python only.
+// Shapes on the meta device for operations whose meta kernels LibTorch has only in Python.
 #pragma once
 
 namespace weft {
 
-/// Adds the missing kernels to LibTorch's dispatcher, once a process: relu, index_select, the layer and batch norms,
+/// Adds the missing kernels to LibTorch's dispatcher, once per process: relu, index_select, the layer and batch norms,
 /// convolution, embedding's backward and the CPU's flash attention. They make empty tensors of the right shapes and never run
 /// on data.
 void register_meta_kernels();

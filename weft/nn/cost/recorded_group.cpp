@@ -17,7 +17,7 @@ Axis axis_of(const std::string& name, int size) {
   return axis;
 }
 
-/// Done when it is asked for, which is written down.
+/// Work that is done when waited for; records the wait.
 class RecordedWork : public Work::State {
  public:
   RecordedWork(std::shared_ptr<CallRecord> record, int64_t number) : record_(std::move(record)), number_(number) {}
@@ -28,7 +28,7 @@ class RecordedWork : public Work::State {
   int64_t number_;
 };
 
-/// Bytes are those that Group adds to the traffic before it calls.
+/// Bytes are those that Group adds to the traffic before it calls the backend.
 class RecordingBackend : public Backend {
  public:
   RecordingBackend(const std::string& name, int size, std::shared_ptr<CallRecord> record)
@@ -61,7 +61,7 @@ class RecordingBackend : public Backend {
 }  // namespace
 
 int64_t CallRecord::begin(RecordedCall call) {
-  call.begins_at = call.awaited_at = now();
+  call.begins_at = call.waited_at = now();
   calls_.push_back(std::move(call));
   awaited_.push_back(false);
   return taken_ + static_cast<int64_t>(calls_.size()) - 1;
@@ -71,7 +71,7 @@ void CallRecord::await(int64_t number) {
   const int64_t index = number - taken_;
   if (index < 0 || awaited_[static_cast<size_t>(index)]) return;
   awaited_[static_cast<size_t>(index)] = true;
-  calls_[static_cast<size_t>(index)].awaited_at = now();
+  calls_[static_cast<size_t>(index)].waited_at = now();
 }
 
 std::vector<RecordedCall> CallRecord::take() {

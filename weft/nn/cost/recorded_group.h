@@ -1,5 +1,5 @@
-// recorded_group: a group that moves nothing and writes down what it is asked for; so a block that runs on the meta device
-// tells what it sends. RecordedContext has such groups.
+// recorded_group: a group that moves no data and records its calls, so that a block on the meta device shows what it sends.
+// RecordedContext holds such groups.
 #pragma once
 
 #include <cstdint>
@@ -17,25 +17,25 @@ namespace weft {
 
 /// A call on a group.
 struct RecordedCall {
-  std::string group;        ///< its name
-  int rounds = 1;           ///< messages one after another: 2 (n-1) for an all-reduce, n-1 for its halves, 1 for a message
-  int64_t wire_bytes = 0;   ///< that this rank sends (comm/group.h)
-  double begins_at = 0.0;   ///< floating-point operations that came before it
-  double awaited_at = 0.0;  ///< those that came before its Work was waited for
+  std::string group;       ///< the group's name
+  int rounds = 1;          ///< consecutive messages: 2 (n-1) for an all-reduce, n-1 for its halves, 1 for a message
+  int64_t wire_bytes = 0;  ///< sent by this rank (comm/group.h)
+  double begins_at = 0.0;  ///< floating-point operations before the call
+  double waited_at = 0.0;  ///< floating-point operations before the wait on its Work
 
-  bool operator==(const RecordedCall&) const = default;  ///< all of it
+  bool operator==(const RecordedCall&) const = default;  ///< member by member
 };
 
 /// Calls in the order in which they began.
 class CallRecord {
  public:
-  /// `flops` tells the floating-point operations so far; empty: 0.
+  /// `flops` returns the floating-point operations so far; empty: 0.
   explicit CallRecord(std::function<double()> flops = {}) : flops_(std::move(flops)) {}
   /// Adds a call that begins now; returns its number.
   int64_t begin(RecordedCall call);
-  /// Call `number` is waited for now, unless it has been, or was taken.
+  /// Marks call `number` as awaited now, unless it was already awaited or taken.
   void await(int64_t number);
-  /// The calls since the last time.
+  /// Returns the calls since the last take().
   std::vector<RecordedCall> take();
 
  private:
@@ -47,14 +47,14 @@ class CallRecord {
   int64_t taken_ = 0;
 };
 
-/// A group of `size` ranks with that name, this one the first, which adds its calls to `record`; its tensors keep their values,
-/// or have none (the meta device).
+/// Returns a group of `size` ranks with that name, in which this rank is the first. It adds its calls to `record`; tensors keep
+/// their values, if they have any (on the meta device they do not).
 Group recorded_group(const std::string& name, int size, std::shared_ptr<CallRecord> record);
 
-/// The groups that a block meets others in, and what it has asked of them.
+/// Groups through which a block communicates, and the calls it makes on them.
 class RecordedContext {
  public:
-  /// A context with the groups and choices of these options; `flops` as for CallRecord.
+  /// A context with the groups and settings of these options; `flops` as for CallRecord.
   RecordedContext(const CostOptions& options, std::function<double()> flops)
       : record_(std::make_shared<CallRecord>(std::move(flops))) {
     context_.tp = recorded_group("tp", options.tp, record_);
@@ -63,8 +63,8 @@ class RecordedContext {
     context_.layout = options.layout;
   }
 
-  const Context& context() const { return context_; }  ///< that blocks run in
-  /// The calls since the last time.
+  const Context& context() const { return context_; }  ///< for running blocks
+  /// Returns the calls since the last take().
   std::vector<RecordedCall> take() const { return record_->take(); }
 
  private:

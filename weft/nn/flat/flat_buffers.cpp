@@ -57,7 +57,7 @@ void FlatModel::allocate_inner() {
 }
 
 void FlatModel::allocate_weights() {
-  std::vector<at::Tensor> shared;  // none where each block has its own
+  std::vector<at::Tensor> shared;  // empty if each block has its own
   for (const int64_t numel : buffer_sizes(options_.weight_buffer, [this](size_t b) { return with_frozen(flat_[b]); })) {
     shared.push_back(make(FlatBuffer::weights, numel, "gathered weights"));
   }
@@ -72,7 +72,7 @@ void FlatModel::allocate_weights() {
 void FlatModel::allocate_gradients(int64_t total) {
   const auto make_whole = [this](int64_t numel) { return make(FlatBuffer::gradients, numel, "gradients"); };
   const auto extent = [this](size_t b) { return flat_[b].numel * num_sums(static_cast<int>(b)); };
-  std::vector<at::Tensor> shared;  // none where each block has its own
+  std::vector<at::Tensor> shared;  // empty if each block has its own
   for (const int64_t numel : buffer_sizes(options_.gradient_buffer, extent)) shared.push_back(make_whole(numel));
   if (shared.empty()) gradients_ = make_whole(total);
   for (int b = 0; b < num_blocks(); ++b) {
@@ -126,7 +126,7 @@ void FlatModel::share_given(const ShareValues& share) {
   place_buffers();
 }
 
-/// The block's buffers, one after another as bytes, as they are on rank 0.
+/// Shares rank 0's buffers of the block, as concatenated bytes.
 void FlatModel::share_buffers(int block, const ShareValues& share) {
   const auto for_each = [&](const auto& visit) {
     for (const ModelBuffer& buffer : buffers_) {
@@ -155,9 +155,9 @@ void FlatModel::share_buffers(int block, const ShareValues& share) {
   });
 }
 
-/// To the model's device; those that other ranks hold keep no values, unless a block that is held has the same tensor.
+/// Moves buffers to the model's device. Blocks on other ranks keep no values, unless a held block has the same tensor.
 void FlatModel::place_buffers() {
-  if (options_.device.is_meta()) return;  // where a tensor of another device cannot go
+  if (options_.device.is_meta()) return;  // cannot hold another device's tensor
   c10::NoGradGuard no_grad;
   std::unordered_set<const c10::TensorImpl*> held;
   for (const ModelBuffer& buffer : buffers_) {
@@ -172,7 +172,7 @@ void FlatModel::place_buffers() {
   }
 }
 
-/// Values that the block's tensors had already, if any, become the master's.
+/// Moves values that the block's tensors already had, if any, to the master weights.
 void FlatModel::take_given(int block, const ShareValues& share) {
   FlatBlock& flat = flat_[block];
   const auto is_given = [this](int i) { return params_[i].init.kind == Init::Kind::given; };
@@ -208,8 +208,8 @@ void FlatModel::take_given(int block, const ShareValues& share) {
   }
 }
 
-/// A block that other ranks hold keeps no values.
-void FlatModel::let_go(int block) {
+/// Frees the values of a block that other ranks hold.
+void FlatModel::release_values(int block) {
   for (int index : flat_[block].params) {
     at::Tensor& value = params_[index].parameter->value;
     if (!value.is_meta()) value.set_data(at::empty({0}, value.options()));

@@ -29,10 +29,10 @@ ParamGroup group_of(const ParamSpec& spec) {
   return spec.decay ? ParamGroup::decay : ParamGroup::no_decay;
 }
 
-/// What lies side by side in a block's flat buffer, in this order.
+/// Group of a parameter; groups are contiguous in a block's flat buffer, in this order.
 std::pair<ParamGroup, bool> place_of(const ParamSpec& spec) { return {group_of(spec), spec.parameter->split.has_value()}; }
 
-/// Elements of this rank's part of a parameter that is not bound yet.
+/// Elements of this rank's part of an unbound parameter.
 int64_t own_numel(const Parameter& parameter) {
   if (!parameter.split) return parameter.value.numel();
   return part_numel(parameter.value.sizes().vec(), *parameter.split);
@@ -58,8 +58,8 @@ void draw(const at::Tensor& values, const Param& param, uint64_t seed, int64_t f
   }
 }
 
-/// Throws when two parameters share memory: a block updates what it owns, so a shared weight would be updated twice. A buffer
-/// would not follow a parameter, which moves to flat memory.
+/// Throws if two parameters share memory: a block updates what it owns, so a shared weight would be updated twice. A buffer
+/// would not follow a parameter that moves to flat memory.
 void refuse_shared(const std::vector<Param>& params, const std::vector<ModelBuffer>& buffers) {
   std::unordered_map<const void*, const Param*> owner;
   const auto claim = [&owner](const void* memory, const Param& param) {
@@ -79,16 +79,16 @@ void refuse_shared(const std::vector<Param>& params, const std::vector<ModelBuff
   for (const ModelBuffer& buffer : buffers) {
     const auto found = owner.find(buffer.value.storage().unsafeGetStorageImpl());
     if (found == owner.end()) continue;
-    throw InputError(fmt::format(
-        "model: parameter '{}' and buffer '{}' share memory, but only the parameter is trained; read that one where "
-        "the buffer is read",
-        found->second->name, buffer.name));
+    throw InputError(
+        fmt::format("model: parameter '{}' and buffer '{}' share memory, but only the parameter is trained; read the parameter "
+                    "in place of the buffer",
+                    found->second->name, buffer.name));
   }
 }
 
 }  // namespace
 
-int64_t num_told(Block& block) {
+int64_t num_flagged(Block& block) {
   int64_t count = 0;
   for (const ParamSpec& spec : block.parameters()) count += is_trained(group_of(spec)) ? 1 : 0;
   return block.always_uses_all() ? 0 : count;
@@ -118,7 +118,7 @@ FlatModel::FlatModel(Model model, const FlatOptions& options) : model_(std::move
   for (int b = 0; b < num_blocks(); ++b) {
     if (holds(b) || shares) keep_given(b);
     if (holds(b) && !shares) take_given(b, [](const at::Tensor&, bool, const std::string&) {});
-    holds(b) ? bind(b) : let_go(b);
+    holds(b) ? bind(b) : release_values(b);
   }
   if (!shares) place_buffers();
 }
@@ -130,8 +130,8 @@ void FlatModel::lay_out() {
   const auto claim = [&block_of_name](const char* what, const std::string& name, int block) {
     const auto [other, fresh] = block_of_name.emplace(name, block);
     if (fresh) return;
-    throw InputError(
-        fmt::format("model: blocks {} and {} both have a {} '{}'; name the blocks apart", other->second, block, what, name));
+    throw InputError(fmt::format("model: blocks {} and {} both have a {} '{}'; give the blocks different names", other->second,
+                                 block, what, name));
   };
   for (const Param& param : params_) claim("parameter", param.name, param.block);
   for (const ModelBuffer& buffer : buffers_) claim("parameter or buffer", buffer.name, buffer.block);
@@ -170,7 +170,7 @@ void FlatModel::lay_out(int block) {
     const int index = static_cast<int>(params_.size());
     flat.params.push_back(index);
     used_.push_back(1);
-    if (is_trained(param.group) && !this->block(block).always_uses_all()) told_.push_back(index);
+    if (is_trained(param.group) && !this->block(block).always_uses_all()) flagged_.push_back(index);
     if (param.group == ParamGroup::statistic) flat.statistics.push_back(index);
     params_.push_back(std::move(param));
   }
@@ -193,14 +193,14 @@ Param FlatModel::describe(const ParamSpec& spec, int block) const {
               .parameter = spec.parameter};
   if (param.wide && spec.statistic && spec.init.kind == Init::Kind::given) {
     throw InputError(
-        fmt::format("model: '{}' is a running statistic of a torch module, which cannot stay float32 beside "
+        fmt::format("model: '{}' is a running statistic of a torch module, which cannot stay float32 with "
                     "narrower weights; use precision fp32, or weft's BatchNorm2d",
                     param.name));
   }
   if (spec.wide && !spec.statistic) {
     throw InputError(
-        fmt::format("model: '{}' is to stay float32 beside narrower weights, which statistics alone do; let it be a buffer "
-                    "(Block::buffers), or leave ParamSpec::wide out",
+        fmt::format("model: '{}' has ParamSpec::wide, which is for running statistics only; make it a buffer "
+                    "(Block::buffers), or unset ParamSpec::wide",
                     param.name));
   }
   if (spec.statistic && spec.frozen) {

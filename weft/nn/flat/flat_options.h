@@ -1,4 +1,4 @@
-// FlatOptions: how FlatModel lays a model into memory: what this rank owns, in which types, and who makes the buffers
+// FlatOptions: how FlatModel lays a model out in memory: this rank's share, the types, and the allocator of the buffers
 // (FlatAllocator).
 #pragma once
 
@@ -13,42 +13,42 @@ namespace weft {
 
 class FlatAllocator;
 
-/// What a rank has of a model's flat memory, and how.
+/// A rank's share of a model's flat memory, and its layout.
 struct FlatOptions {
-  at::Device device = at::kCPU;                ///< of parameters
+  at::Device device = at::kCPU;                ///< device of the parameters
   int num_shards = 1;                          ///< ranks that each block is divided over
-  int shard = 0;                               ///< this rank's
+  int shard = 0;                               ///< index of this rank's shard
   int num_inner_shards = 1;                    ///< ranks that keep whole weights divided from forward to backward
   int inner = 0;                               ///< this rank among them
-  at::ScalarType weight_dtype = at::kFloat;    ///< of what forward reads
-  at::ScalarType gradient_dtype = at::kFloat;  ///< of what is reduced
-  bool separate_shard = false;                 ///< the shard has memory of its own (ZeRO-3)
-  bool late_shard = false;                     ///< separate_shard that is made block by block, while it is initialised
-  bool separate_gradients = false;             ///< so have its gradients (ZeRO-2, 3)
-  std::vector<bool> held = {};                 ///< by block: this rank has it; empty: all. Others take no memory
-  std::vector<bool> tied_copy = {};            ///< by block: held beside its first holder (tied weights); not in the norm here
-  std::vector<int> gradient_sums = {};         ///< by block: sums of its gradients side by side; empty: one
-  /// By block: those that run here and read its weights, each of which has a sum of its own. Empty: one for all.
+  at::ScalarType weight_dtype = at::kFloat;    ///< type that forward reads
+  at::ScalarType gradient_dtype = at::kFloat;  ///< type that gradients are reduced in
+  bool separate_shard = false;                 ///< the shard has its own memory (ZeRO-3)
+  bool late_shard = false;                     ///< separate_shard, but allocated block by block during initialisation
+  bool separate_gradients = false;             ///< the shard's gradients have their own memory (ZeRO-2, 3)
+  std::vector<bool> held = {};                 ///< by block: whether this rank has it; empty: all. Others take no memory
+  std::vector<bool> tied_copy = {};            ///< by block: a copy for tied weights, not the first holder; not in the norm
+  std::vector<int> gradient_sums = {};         ///< by block: number of adjacent gradient sums; empty: one
+  /// By block: blocks that run here and read its weights, each with its own gradient sum. Empty: one sum for all.
   std::vector<std::vector<int>> users = {};
-  bool is_copy = false;                 ///< whole weights and gradients are here, but another rank owns all of them
-  bool counts_unsplit = true;           ///< parameters that are not split are in the norm here: of the ranks of tp, the first's
-  std::vector<int> weight_buffer = {};  ///< by block; empty: each has its own
-  std::vector<int> gradient_buffer = {};          ///< by block; empty: all lie in one buffer, block after block
-  std::shared_ptr<FlatAllocator> allocator = {};  ///< of all buffers; empty: plain memory of the device
-  bool shares_given = false;                      ///< values that were given are taken by share_given(), not at once
+  bool is_copy = false;                           ///< whole weights and gradients are here, but another rank owns all of them
+  bool counts_unsplit = true;                     ///< the norm counts unsplit parameters here: true on the first rank of tp
+  std::vector<int> weight_buffer = {};            ///< index by block; empty: each block has its own
+  std::vector<int> gradient_buffer = {};          ///< index by block; empty: all in one buffer, block after block
+  std::shared_ptr<FlatAllocator> allocator = {};  ///< for all buffers; empty: plain device memory
+  bool shares_given = false;                      ///< given values are taken by share_given(), not immediately
 };
 
-/// What a buffer is for.
+/// Purpose of a buffer.
 enum class FlatBuffer : uint8_t {
   weights,          ///< whole weights
   gradients,        ///< whole gradients
-  shard,            ///< the shards of all blocks, beside whole weights
+  shard,            ///< the shards of all blocks, in addition to whole weights
   inner,            ///< the inner parts of all blocks
-  master,           ///< float32 weights of a block, beside narrower ones
-  owned_gradients,  ///< of a block's shard, beside whole gradients
+  master,           ///< float32 weights of a block, in addition to narrower ones
+  owned_gradients,  ///< gradients of a block's shard, in addition to whole gradients
 };
 
-/// Makes flat buffers. One that collectives use in place may be registered memory of a group (Group::allocate).
+/// Makes flat buffers. Those that collectives use in place may be registered memory of a group (Group::allocate).
 class FlatAllocator {
  public:
   FlatAllocator() = default;
@@ -56,14 +56,14 @@ class FlatAllocator {
   FlatAllocator(const FlatAllocator&) = delete;
   FlatAllocator& operator=(const FlatAllocator&) = delete;
 
-  /// A buffer of zeros, [numel]. `what` names it where ranks must ask for the same: "weights of block 3".
+  /// A buffer of zeros, [numel]. `what` identifies it across ranks, which must all request the same: "weights of block 3".
   virtual at::Tensor allocate(FlatBuffer buffer, int64_t numel, at::ScalarType dtype, const std::string& what) = 0;
 };
 
-/// Makes flat buffers in memory of the rank's own.
+/// Makes flat buffers in the rank's own memory.
 class PlainAllocator : public FlatAllocator {
  public:
-  /// Buffers lie on `device`.
+  /// Allocates buffers on `device`.
   explicit PlainAllocator(at::Device device) : device_(device) {}
   at::Tensor allocate(FlatBuffer buffer, int64_t numel, at::ScalarType dtype, const std::string& what) override;
 

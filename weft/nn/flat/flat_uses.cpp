@@ -6,7 +6,7 @@
 
 namespace weft {
 
-/// `owned` is the memory of all owned sums where they have some apart.
+/// `owned` is the memory of all owned sums, if they have separate memory.
 void FlatModel::take_uses(int block, const at::Tensor& owned) {
   if (options_.users.empty() || options_.users[block].empty()) return;
   FlatBlock& flat = flat_[block];
@@ -35,7 +35,7 @@ void FlatModel::bind_uses(int block) {
   }
 }
 
-void FlatModel::turn_uses(int user) {
+void FlatModel::swap_use_gradients(int user) {
   const auto uses = uses_of_.find(user);
   if (uses == uses_of_.end()) return;
   for (const auto& [block, place] : uses->second) {
@@ -54,7 +54,7 @@ void FlatModel::turn_uses(int user) {
   }
 }
 
-/// Of three uses and more the first is added to zero, as where ranks have rows of them (program/ties.h).
+/// With three or more uses, the first is added to zero, as when ranks hold rows of uses (program/ties.h).
 void FlatModel::join_uses(int block) {
   c10::NoGradGuard no_grad;
   FlatBlock& flat = flat_[block];

@@ -1,21 +1,21 @@
-// Sums of uses: the gradients of a weight that several blocks read (tied weights), each use by itself.
+// Sums of uses: the gradients of a weight that several blocks read (tied weights), kept separately for each use.
 //
-// Where sums must have one order whatever the layout, the gradients of each use are added up over micro-batches, slots and
-// ranks by themselves, and the uses at the end. A block's own gradients are those of the first use that the rank runs; each
-// further one has a sum beside them: numel elements of gradients more.
+// When sums must have one order in every layout, the gradients of each use are added up separately over micro-batches, slots
+// and ranks, and the uses are added at the end. A block's own gradients are those of the first use that the rank runs; each
+// further use needs memory for another `numel` gradients.
 #pragma once
 
 #include "weft/nn/flat/flat_model.h"
 
 namespace weft {
 
-/// While it lives, the gradients of weights that `user` reads of other blocks go into the sums of that use, where there are
-/// such. To be there while its backward runs and is settled.
+/// While alive, redirects the gradients of weights that `user` reads from other blocks into the sums of that use, if they have
+/// any. Must span the user's backward and its settle_gradients().
 class GradientsOfUse {
  public:
-  /// Of this block's backward.
-  GradientsOfUse(FlatModel& model, int user) : model_(model), user_(user) { model_.turn_uses(user_); }
-  ~GradientsOfUse() { model_.turn_uses(user_); }
+  /// Covers the backward of block `user`.
+  GradientsOfUse(FlatModel& model, int user) : model_(model), user_(user) { model_.swap_use_gradients(user_); }
+  ~GradientsOfUse() { model_.swap_use_gradients(user_); }
   GradientsOfUse(const GradientsOfUse&) = delete;
   GradientsOfUse& operator=(const GradientsOfUse&) = delete;
 

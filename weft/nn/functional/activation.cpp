@@ -13,13 +13,13 @@ namespace weft {
 
 namespace {
 
-/// The inputs, of which there must be so many.
+/// Returns the inputs; throws InputError unless there are `count`.
 const Tensors& counted(const Tensors& inputs, size_t count) {
   if (inputs.size() == count) return inputs;
   throw InputError(fmt::format("activation: {} inputs; it takes {}", inputs.size(), count));
 }
 
-/// A place for what is like x: its own memory, or new.
+/// Memory for a tensor like x: x itself, or new.
 at::Tensor place_like(const at::Tensor& x, bool overwrites) { return overwrites ? x : at::empty_like(x); }
 
 Activation::Backward gelu_backward_of(const Tensors& inputs, const at::Tensor& gradient, bool overwrites) {

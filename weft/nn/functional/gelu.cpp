@@ -7,7 +7,7 @@
 
 #include "weft/nn/graph.h"
 #include "weft/nn/kernels/gelu_kernels.h"
-#include "weft/nn/kernels/side_by_side.h"
+#include "weft/nn/kernels/in_parts.h"
 #include "weft/nn/kernels/tensors.h"
 #include "weft/nn/tensor_checks.h"
 
@@ -19,10 +19,10 @@ using torch::autograd::AutogradContext;
 using torch::autograd::variable_list;
 
 void run_gelu(void (*kernel)(Element, const GeluRows&), const at::Tensor& x, const GeluRows& all) {
-  run_side_by_side(kernel, x, all, {&GeluRows::x, &GeluRows::dy}, {&GeluRows::y, &GeluRows::dx});
+  run_in_parts(kernel, x, all, {&GeluRows::x, &GeluRows::dy}, {&GeluRows::y, &GeluRows::dx});
 }
 
-/// Without y where it is undefined.
+/// Skips y if it is undefined.
 void backward_by_kernel(const at::Tensor& dx, const at::Tensor& y, const at::Tensor& dy, const at::Tensor& x) {
   run_gelu(gelu_backward_rows, x, {.x = elements_of(x), .y = elements_in(y), .dy = elements_of(dy), .dx = elements_in(dx)});
 }

@@ -15,7 +15,7 @@ namespace weft {
 
 namespace {
 
-/// gradient (+)= dy^T x, without a temporary where the types are the same: dy [n, out], x [n, in].
+/// gradient (+)= dy^T x, without a temporary if the types match: dy [n, out], x [n, in].
 void add_weight_gradient(Parameter& weight, const at::Tensor& dy, const at::Tensor& x) {
   if (weight.gradient.scalar_type() != dy.scalar_type()) return add_gradient(weight, at::mm(dy.t(), x));
   at::Tensor& gradient = weight.value.mutable_grad();
@@ -40,8 +40,8 @@ void check_linear(const at::Tensor& x, const at::Tensor& weight) {
 at::Tensor matrix_output(const at::Tensor& x, const at::Tensor& weight, const std::optional<at::Tensor>& bias) {
   if (bias) return multiply_with_bias(x, weight, *bias);
   check_linear(x, weight);
-  const at::Tensor x_rows = rows_of(x);
-  if (!goes_to_onednn(x_rows, weight.t())) return at::linear(x, weight);
+  const at::Tensor x_rows = as_rows(x);
+  if (!uses_onednn(x_rows, weight.t())) return at::linear(x, weight);
   const at::Tensor y = at::empty({x_rows.size(0), weight.size(0)}, x.options());
   multiply(y, x_rows, weight.t());
   std::vector<int64_t> sizes = x.sizes().vec();
@@ -51,14 +51,14 @@ at::Tensor matrix_output(const at::Tensor& x, const at::Tensor& weight, const st
 
 at::Tensor matrix_input_gradient(const at::Tensor& dy, const at::Tensor& x, const at::Tensor& weight) {
   check_linear(x, weight);
-  const at::Tensor rows = rows_of(dy), dx = at::empty({rows.size(0), weight.size(1)}, x.options());
+  const at::Tensor rows = as_rows(dy), dx = at::empty({rows.size(0), weight.size(1)}, x.options());
   multiply(dx, rows, weight);
   return dx.view(x.sizes());
 }
 
 void add_matrix_gradients(Parameter& weight, Parameter* bias, const at::Tensor& dy, const at::Tensor& x) {
-  const at::Tensor dy_rows = rows_of(dy);
-  add_weight_gradient(weight, dy_rows, rows_of(x));
+  const at::Tensor dy_rows = as_rows(dy);
+  add_weight_gradient(weight, dy_rows, as_rows(x));
   if (bias) add_bias_gradient(*bias, dy_rows);
 }
 

@@ -1,4 +1,4 @@
-// The mathematics of a linear layer, without state and without autograd: what linear() and its split forms are made of.
+// The mathematics of a linear layer, without state or autograd; linear() and its split forms are built on it.
 #pragma once
 
 #include "weft/nn/functional/weighted_layer.h"

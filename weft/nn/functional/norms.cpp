@@ -35,14 +35,14 @@ bool fits_norm_kernels(const at::Tensor& x, const Norm& norm) {
          x.numel() > 0;
 }
 
-/// x [..., width], and the norm's parameters for it.
+/// Checks x [..., width] and the norm's parameters.
 void check_norm(const TensorChecks& check, const at::Tensor& x, const Norm& norm) {
   check.floats("x", x, 1);
   check.floating("weight", norm.weight, {x.size(-1)}, x);
   if (norm.centres()) check.floating("bias", norm.bias, {x.size(-1)}, x);
 }
 
-/// What normalise_sum() gave, or is as that gives it.
+/// Checks the result of normalise_sum(), or an equivalent.
 void check_kept(const TensorChecks& check, const Normalised& kept, const Norm& norm) {
   check_norm(check, kept.sum, norm);
   std::vector<int64_t> one_a_row = kept.sum.sizes().vec();
@@ -57,7 +57,7 @@ void check_kept(const TensorChecks& check, const Normalised& kept, const Norm& n
   if (norm.centres()) of_rows("mean", kept.mean);
 }
 
-/// Of a tensor that is there; null on the meta device.
+/// Pointer to the data of a defined tensor; null on the meta device.
 template <class T = void>
 T* memory_of(const at::Tensor& x) {
   return !x.defined() || x.is_meta() ? nullptr : static_cast<T*>(x.data_ptr());
@@ -65,7 +65,7 @@ T* memory_of(const at::Tensor& x) {
 
 at::Tensor as_floats(const at::Tensor& x) { return x.defined() ? x.detach().to(at::kFloat).contiguous() : x; }
 
-/// Rows [begin, end) of them.
+/// Rows [begin, end) of `all`.
 NormRows rows_between(const NormRows& all, int64_t begin, int64_t end, int64_t element_bytes) {
   NormRows part = all;
   const int64_t bytes = begin * all.width * element_bytes;
@@ -81,7 +81,7 @@ NormRows rows_between(const NormRows& all, int64_t begin, int64_t end, int64_t e
   return part;
 }
 
-/// Calls of(part) for chunks of the rows, each on one thread, with `chunk_rows` rows each but the last.
+/// Calls of(part) for chunks of the rows, each on one thread, with `chunk_rows` rows each except the last.
 template <class Of>
 void in_chunks(const at::Tensor& x, const NormRows& all, int64_t chunk_rows, const Of& of) {
   if (x.is_meta()) return;
@@ -94,7 +94,7 @@ void in_chunks(const at::Tensor& x, const NormRows& all, int64_t chunk_rows, con
                });
 }
 
-/// One number a row of x [..., width], as operators that keep dimensions give it.
+/// One number per row of x [..., width], in the shape of operators that keep dimensions.
 at::Tensor of_each_row(const at::Tensor& x) {
   std::vector<int64_t> sizes = x.sizes().vec();
   sizes.back() = 1;
@@ -140,12 +140,12 @@ NormGradients gradients_by_kernel(const at::Tensor& dy, const at::Tensor& residu
     norm_backward_rows(element_of(x), own);
   });
   if (data) add_up_in_tree(data, chunks.count, 2 * width);
-  // Copies, so that they do not keep the sums of all chunks.
+  // Copies, so they do not keep the sums of all chunks alive.
   const auto taken = [&](int64_t which) { return sums[0][which].to(norm.weight.scalar_type(), false, /*copy=*/true); };
   return {dx, taken(0), norm.centres() ? taken(1) : at::Tensor()};
 }
 
-/// In float32 at least, by operators: x scale, of RMS norm.
+/// x times scale, for RMS norm, in at least float32, by operators.
 at::Tensor scaled_rows(const Normalised& kept) { return widen({kept.sum})[0].mul(kept.scale); }
 
 Normalised normalise_by_operators(const at::Tensor& x, const at::Tensor& added, const Norm& norm) {
@@ -213,7 +213,7 @@ at::Tensor normalise_again(const Normalised& kept, const Norm& norm) {
   const at::Tensor x = kept.sum.contiguous();
   if (!fits_norm_kernels(x, norm)) {
     const at::ScalarType type = x.scalar_type();
-    if (!norm.centres()) return scaled_rows(kept).to(type).mul(norm.weight).to(type);  // rounded before, as in the kernel
+    if (!norm.centres()) return scaled_rows(kept).to(type).mul(norm.weight).to(type);  // rounded first, as in the kernel
     return std::get<0>(at::native_layer_norm(x, {x.size(-1)}, norm.weight, norm.bias, norm.eps));
   }
   Normalised again{.sum = x, .y = at::empty_like(x), .mean = kept.mean, .scale = kept.scale};

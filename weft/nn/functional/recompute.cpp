@@ -19,10 +19,10 @@ using Part = std::function<at::Tensor(const at::Tensor&)>;
 struct HeldPart : torch::CustomClassHolder {
   HeldPart(Part part, at::Device device) : part(std::move(part)), before(device) {}
   Part part;
-  GeneratorState before;  ///< what it draws from
+  GeneratorState before;  ///< state that the part drew from
 };
 
-/// Draws what it drew; what draws after it goes on where it was, also if it throws.
+/// Repeats the part's draws; later draws continue from the current state, also if it throws.
 at::Tensor again(const HeldPart& held, const at::Tensor& x) {
   struct Restored {
     explicit Restored(at::Device device) : now(device) {}
@@ -37,7 +37,7 @@ struct RecomputeFunction : torch::autograd::Function<RecomputeFunction> {
   static at::Tensor forward(AutogradContext* ctx, const at::Tensor& x, const c10::intrusive_ptr<HeldPart>& held) {
     ctx->save_for_backward({x});
     ctx->saved_data["part"] = c10::IValue::make_capsule(held);
-    return held->part(x);  // without a graph: the parts of a custom function have none
+    return held->part(x);  // without a graph: parts of a custom function have no graph
   }
 
   static variable_list backward(AutogradContext* ctx, const variable_list& grads) {

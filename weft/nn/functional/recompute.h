@@ -1,5 +1,5 @@
-// Recompute of a part of a block ("selective" activation recomputation; Korthikanti et al. 2022, arXiv:2205.05198): the part
-// keeps its input alone and is run once more in backward.
+// Recomputing part of a block ("selective" activation recomputation; Korthikanti et al. 2022, arXiv:2205.05198): the part keeps
+// only its input and is run again in backward.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -8,9 +8,9 @@
 
 namespace weft {
 
-/// Returns part(x), of which nothing that it makes on the way is kept. It must give the same bits again: random numbers by key,
-/// or from LibTorch's default generators, whose state is kept for that (5 KiB). Parameters it reads get their gradients as
-/// usual. Differentiable once.
+/// Returns part(x) without keeping its intermediate values. The part must give the same bits when run again: its random numbers
+/// come from keys, or from LibTorch's default generators, whose state is kept for this (5 KiB). Parameters that it reads get
+/// their gradients as usual. Differentiable once.
 at::Tensor recompute(const std::function<at::Tensor(const at::Tensor& x)>& part, const at::Tensor& x);
 
 }  // namespace weft

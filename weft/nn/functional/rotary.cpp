@@ -25,7 +25,7 @@ namespace {
 using torch::autograd::AutogradContext;
 using torch::autograd::variable_list;
 
-/// Heads [batch, heads, tokens, head width] whose elements lie side by side, and angles of their tokens, or of each sample's.
+/// Returns whether the kernel takes heads [batch, heads, tokens, head width], contiguous, with angles per token or per sample.
 bool fits_rotary_kernel(const at::Tensor& x, const at::Tensor& y, const at::Tensor& cos, const at::Tensor& sin) {
   const at::ScalarType type = x.scalar_type();
   const auto is_narrow = [&](const at::Tensor& t) {
@@ -59,7 +59,7 @@ void turn_by_kernel(const at::Tensor& x, const at::Tensor& y, const at::Tensor& 
   });
 }
 
-/// By the angles, or with direction -1 back by them. Memory is laid out as x's.
+/// Rotates by the angles, or back with direction -1. Memory layout as x's.
 at::Tensor turn(const at::Tensor& x, const at::Tensor& cos, const at::Tensor& sin, double direction) {
   at::Tensor y = at::empty_like(x);
   if (fits_rotary_kernel(x, y, cos, sin)) {

@@ -6,7 +6,7 @@
 #include <torch/csrc/autograd/custom_function.h>
 
 #include "weft/nn/graph.h"
-#include "weft/nn/kernels/side_by_side.h"
+#include "weft/nn/kernels/in_parts.h"
 #include "weft/nn/kernels/swiglu_kernels.h"
 #include "weft/nn/kernels/tensors.h"
 #include "weft/nn/tensor_checks.h"
@@ -19,8 +19,8 @@ using torch::autograd::AutogradContext;
 using torch::autograd::variable_list;
 
 void run_swiglu(void (*kernel)(Element, const SwigluRows&), const at::Tensor& x, const SwigluRows& all) {
-  run_side_by_side(kernel, x, all, {&SwigluRows::gate, &SwigluRows::up, &SwigluRows::dy},
-                   {&SwigluRows::y, &SwigluRows::d_gate, &SwigluRows::d_up});
+  run_in_parts(kernel, x, all, {&SwigluRows::gate, &SwigluRows::up, &SwigluRows::dy},
+               {&SwigluRows::y, &SwigluRows::d_gate, &SwigluRows::d_up});
 }
 
 void check_inputs(const at::Tensor& gate, const at::Tensor& up) {

@@ -41,16 +41,16 @@ struct BatchRanks : torch::CustomClassHolder {
   int64_t pieces;
 };
 
-/// Mean and variance (of all values, not one less) of each channel, float32 or wider.
+/// Mean and biased variance of each channel, at least float32.
 std::tuple<at::Tensor, at::Tensor> moments(const at::Tensor& x) {
   const at::TensorOptions wide = x.options().dtype(x.scalar_type() == at::kDouble ? at::kDouble : at::kFloat);
   const int64_t channels = x.size(1);
   if (x.is_meta() || x.numel() == 0) return {at::zeros({channels}, wide), at::zeros({channels}, wide)};
-  // With running statistics of their own those of a narrow x are wide.
+  // Passing float32 running statistics makes the results of a narrow x float32.
   return at::batch_norm_update_stats(x, at::zeros({channels}, wide), at::ones({channels}, wide), /*momentum=*/0.0);
 }
 
-/// As batch_statistics() takes them.
+/// Sums in the form of batch_statistics().
 at::Tensor sums_of(const at::Tensor& x) {
   const auto [mean, var] = moments(x);
   const int64_t channels = x.size(1), count = channels > 0 ? x.numel() / channels : 0;
@@ -62,14 +62,14 @@ at::Tensor sums_of(const at::Tensor& x) {
   return sums;
 }
 
-/// [channels] as it meets x [samples, channels, ...].
-at::Tensor beside(const at::Tensor& of_channels, const at::Tensor& x) {
+/// Shapes [channels] for broadcasting with x [samples, channels, ...].
+at::Tensor aligned_to(const at::Tensor& of_channels, const at::Tensor& x) {
   std::vector<int64_t> sizes(x.dim(), 1);
   sizes[1] = x.size(1);
   return of_channels.view(sizes);
 }
 
-/// Gradients of x, weight and bias, as if mean and variance were given. LibTorch's kernel divides by the size of x.
+/// Gradients of x, weight and bias, treating mean and variance as constants. LibTorch's kernel divides by the size of x.
 std::tuple<at::Tensor, at::Tensor, at::Tensor> backward_if_given(const at::Tensor& dy, const at::Tensor& x,
                                                                  const at::Tensor& weight, const at::Tensor& mean,
                                                                  const at::Tensor& var, double eps) {
@@ -92,7 +92,7 @@ struct BatchNormFunction : torch::autograd::Function<BatchNormFunction> {
   }
 
   /// With n = (x - mean) / root and sums over the values of all ranks: dx = weight / root (dy - (sum dy + n sum(dy n)) /
-  /// count). The gradients of weight and bias are this rank's sums alone, as any layer's are.
+  /// count). The gradients of weight and bias are only this rank's sums, as in any layer.
   static variable_list backward(AutogradContext* context, const variable_list& gradients) {
     refuse_second_order("batch norm");
     const variable_list saved = context->get_saved_variables();
@@ -100,21 +100,21 @@ struct BatchNormFunction : torch::autograd::Function<BatchNormFunction> {
     const auto ranks = c10::static_intrusive_pointer_cast<BatchRanks>(context->saved_data["ranks"].toCapsule());
     const double count = context->saved_data["count"].toDouble(), eps = context->saved_data["eps"].toDouble();
     const int64_t channels = x.size(1);
-    std::vector<at::Tensor> dx, of_pieces;  // dx as if mean and variance were given
+    std::vector<at::Tensor> dx, of_pieces;  // dx with mean and variance as constants
     for (int64_t piece = 0; piece < ranks->pieces; ++piece) {
       auto [of_x, of_weight, of_bias] = backward_if_given(batch_piece(dy, piece, ranks->pieces).contiguous(),
                                                           batch_piece(x, piece, ranks->pieces), weight, mean, var, eps);
       dx.push_back(std::move(of_x));
       of_pieces.push_back(at::cat({of_bias, of_weight}));
     }
-    // Ranks add up what statistics need in float64 and gradients in their own type; so do pieces.
+    // Ranks add sums for statistics in float64 and gradients in their own type; so do pieces.
     const at::Tensor all =
         tree_sum(ranks->pieces, [&](int64_t piece) { return of_pieces[piece].to(at::kDouble, false, true); });
     const at::Tensor own = tree_sum(ranks->pieces, [&](int64_t piece) { return of_pieces[piece]; });
     ranks->group.all_reduce(all, ReduceOp::sum, "gradients of statistics of samples").wait();
     const auto [slope, beginning] = slope_and_offset(all, weight, var.to(at::kDouble).add_(eps).sqrt_(), count);
     const at::Tensor offset = beginning.sub(slope * mean.to(at::kDouble));
-    const at::Tensor slopes = beside(slope.to(var.scalar_type()), x), offsets = beside(offset.to(var.scalar_type()), x);
+    const at::Tensor slopes = aligned_to(slope.to(var.scalar_type()), x), offsets = aligned_to(offset.to(var.scalar_type()), x);
     for (size_t piece = 0; piece < dx.size(); ++piece) {
       const at::Tensor of_piece = widen({batch_piece(x, static_cast<int64_t>(piece), ranks->pieces)})[0];
       dx[piece] = widen({dx[piece]})[0].addcmul_(of_piece, slopes).add_(offsets).to(x.scalar_type());
@@ -123,21 +123,21 @@ struct BatchNormFunction : torch::autograd::Function<BatchNormFunction> {
   }
 };
 
-/// Whether the values of x stand for themselves alone.
+/// Returns whether the values of x are normalised without other ranks or pieces.
 bool is_alone(const Context& context) { return context.batch.size() == 1 && context.layout.batch_pieces == 1; }
 
-/// As PyTorch does: a single value has no variance, and the running one would be no number. On the meta device, on which costs
-/// are taken, there are no values.
+/// As in PyTorch: a single value has no variance, and the running one would become NaN. The meta device, used for cost
+/// measurement, has no values.
 void expect_several_values(const at::Tensor& x) {
   if (x.is_meta() || x.numel() / x.size(1) != 1) return;
   throw InputError(fmt::format(
-      "batch norm: one value a channel in training, x is [{}]; it takes 2 or more: larger micro-batches (batch.micro), "
-      "larger images, or layout.sync_batch_norm, which counts those of several ranks",
+      "batch norm: one value per channel in training, x is [{}]; it needs 2 or more: larger micro-batches (batch.micro), "
+      "larger images, or layout.sync_batch_norm, which includes other ranks",
       fmt::join(x.sizes(), ", ")));
 }
 
 at::Tensor by_operators(const at::Tensor& x, const BatchNormState& state, const Context& context) {
-  // Contiguous, as LibTorch's kernels read them so, whatever their strides.
+  // Contiguous, because LibTorch's kernels ignore strides.
   const at::ScalarType type = state.running_mean.scalar_type();
   const at::Tensor weight = state.weight.to(type).contiguous(), bias = state.bias.to(type).contiguous();
   if (context.training && is_alone(context)) expect_several_values(x);
@@ -154,7 +154,7 @@ at::Tensor by_operators(const at::Tensor& x, const BatchNormState& state, const 
 }
 
 bool takes_pixels(const at::Tensor& x, const BatchNormState& state, const Context& context) {
-  return context.training && goes_by_pixels(x, state) &&
+  return context.training && supports_pixel_norm(x, state) &&
          (!is_alone(context) || x.numel() / std::max<int64_t>(x.size(1), 1) >= 2);
 }
 

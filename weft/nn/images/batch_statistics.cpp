@@ -10,8 +10,8 @@ namespace weft {
 
 namespace {
 
-/// The running ones move towards the mean and the unbiased variance of `count` values. As in at::batch_norm() that is no change
-/// that autograd hears of: they lie in one memory with weights that backward reads.
+/// Moves the running statistics towards the mean and the unbiased variance of `count` values. As in at::batch_norm(), autograd
+/// does not see the change: they share memory with weights that backward reads.
 void move_running(const BatchNormState& state, const BatchStatistics& now) {
   const auto move = [&](const at::Tensor& running, const at::Tensor& value) {
     running.variable_data().mul_(1.0 - state.momentum).add_(value, state.momentum);
@@ -25,7 +25,7 @@ void move_running(const BatchNormState& state, const BatchStatistics& now) {
 void check_state(const at::Tensor& x, const BatchNormState& state, bool training) {
   const TensorChecks check("batch norm");
   check.floats("x", x, 2);
-  check.that(x.size(1) > 0, "x", x, "of one channel at least");
+  check.that(x.size(1) > 0, "x", x, "[samples, channels, ...] with at least one channel");
   check.floating("weight", state.weight, {x.size(1)}, x);
   check.floating("bias", state.bias, {x.size(1)}, x);
   const bool narrow = x.scalar_type() == at::kBFloat16 || x.scalar_type() == at::kHalf;
@@ -33,7 +33,7 @@ void check_state(const at::Tensor& x, const BatchNormState& state, bool training
     check.floating(name, running, {x.size(1)}, x);
     const at::ScalarType type = running.scalar_type();
     check.that(type == state.running_mean.scalar_type() && (type == x.scalar_type() || (narrow && type == at::kFloat)), name,
-               running, "of the type of x, or Float beside a narrow one");
+               running, "of the type of x, or Float if x is narrower");
     check.constant(name, running);
     if (training) check.place(name, running, {x.size(1)}, x);
   };
@@ -52,7 +52,7 @@ BatchStatistics batch_statistics(const at::Tensor& sums, const BatchNormState& s
   const double count = sums.is_meta() ? 2.0 : sums[2 * channels].item<double>();
   if (count < 2.0) {
     throw InputError(
-        fmt::format("batch norm: {} values a channel, over all ranks that are normalised together; it takes 2 or more: larger "
+        fmt::format("batch norm: {} values per channel over all ranks normalised together; it needs 2 or more: larger "
                     "micro-batches",
                     static_cast<int64_t>(count)));
   }

@@ -1,5 +1,5 @@
-// batch_statistics: mean and variance of each channel over the samples of several ranks, for what normalises by them.
-// BatchNormState is what batch_norm() (nn/images/batch_norm.h) normalises them with.
+// batch_statistics: mean and variance of each channel over the samples of several ranks. batch_norm() (nn/images/batch_norm.h)
+// normalises with a BatchNormState.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -10,35 +10,35 @@
 
 namespace weft {
 
-/// The tensors and numbers of a normalisation; tensors [channels].
+/// The tensors and numbers of a normalisation; tensors are [channels].
 struct BatchNormState {
-  at::Tensor weight;        ///< of the normalised values
-  at::Tensor bias;          ///< added to them
-  at::Tensor running_mean;  ///< changed in training, normalised by in an evaluation
-  at::Tensor running_var;   ///< as the mean; of the unbiased variance
+  at::Tensor weight;        ///< scales the normalised values
+  at::Tensor bias;          ///< added to the scaled values
+  at::Tensor running_mean;  ///< updated in training, used in evaluation
+  at::Tensor running_var;   ///< same for the unbiased variance
   double momentum = 0.1;    ///< share of a micro-batch's statistics in the running ones
   double eps = 1e-5;        ///< added to the variance
 };
 
-/// Throws InputError unless x is [samples, channels, ...], with some channels, and the state's tensors are [channels]; the
-/// running ones, which `training` changes, of its type, or float32 beside a narrow x.
+/// Throws InputError unless x is [samples, channels, ...], with at least one channel, and the state's tensors are [channels];
+/// the running statistics, which change if `training`, must have x's type, or float32 if x is narrower.
 void check_state(const at::Tensor& x, const BatchNormState& state, bool training);
 
-/// Of the values of all ranks; tensors [channels], in the type of the running ones.
+/// Statistics of the values of all ranks; tensors are [channels], in the type of the running statistics.
 struct BatchStatistics {
   at::Tensor mean;     ///< of each channel
-  at::Tensor var;      ///< of all values, not one less
-  double count = 0.0;  ///< values of a channel
+  at::Tensor var;      ///< of each channel (biased)
+  double count = 0.0;  ///< values per channel
 };
 
-/// From a rank's own `sums`: each channel's sum, then the sums of squares, then how many values one has, [2 channels + 1]
-/// float64, in which squares of float32 are exact and nothing cancels. They become those of all ranks. Moves the running
-/// statistics of `state`. Throws InputError for fewer than two values a channel.
+/// Combines a rank's own `sums`: each channel's sum, then its sum of squares, then the number of values per channel, [2
+/// channels + 1] float64, in which squares of float32 are exact and nothing cancels. `sums` becomes the sum over all ranks.
+/// Updates the running statistics of `state`. Throws InputError for fewer than two values per channel.
 BatchStatistics batch_statistics(const at::Tensor& sums, const BatchNormState& state, const Group& group);
 
-/// What mean and variance add to a gradient of x that takes them for given: (x - mean) slope + offset, float64. From the sums
-/// of dy, then of dy n, over the values of all ranks, [2 channels] float64; n = (x - mean) / root, root = sqrt(var + eps)
-/// float64.
+/// Returns slope and offset, float64: (x - mean) slope + offset is the part of x's gradient that comes from mean and variance.
+/// Takes the sums of dy, then of dy n, over the values of all ranks, [2 channels] float64; n = (x - mean) / root, root =
+/// sqrt(var + eps) float64.
 std::pair<at::Tensor, at::Tensor> slope_and_offset(const at::Tensor& sums, const at::Tensor& weight, const at::Tensor& root,
                                                    double count);
 

@@ -8,7 +8,7 @@
 
 #include "weft/comm/threads/parallel_for.h"
 #include "weft/nn/kernels/channel_kernels.h"
-#include "weft/nn/kernels/side_by_side.h"
+#include "weft/nn/kernels/in_parts.h"
 #include "weft/nn/kernels/tensors.h"
 #include "weft/nn/ordered_sums.h"
 #include "weft/nn/tensor_checks.h"
@@ -23,7 +23,7 @@ int64_t rows_in(const at::Tensor& x) { return x.size(0) * x.size(2) * x.size(3);
 
 constexpr int64_t kChunkRows = 256;
 
-/// Calls the kernel for all rows, in chunks of which several may run at once: of(chunk, its ChannelRows).
+/// Calls the kernel for all rows, in chunks that may run in parallel: of(chunk, its ChannelRows).
 template <class Of>
 void run_chunks(Kernel kernel, const at::Tensor& x, int64_t chunk_rows, const Of& of) {
   const int64_t rows = rows_in(x), chunks = (rows + chunk_rows - 1) / chunk_rows;
@@ -38,7 +38,7 @@ void run_chunks(Kernel kernel, const at::Tensor& x, int64_t chunk_rows, const Of
   });
 }
 
-/// Sums of all rows by the kernel, which makes two of each channel: those of the chunks one after another.
+/// Sums over all rows by a kernel that makes two sums per channel: adds the chunks' sums in order.
 at::Tensor sums_of(Kernel kernel, const at::Tensor& x, ChannelRows rows) {
   const int64_t channels = x.size(1);
   const RowChunks chunks(rows_in(x), kChunkRows);
@@ -60,7 +60,7 @@ at::Tensor sums_of(Kernel kernel, const at::Tensor& x, ChannelRows rows) {
 
 constexpr TensorChecks kCheck("batch norm by pixels");
 
-/// x [n, channels, h, w] in the order that the kernels read.
+/// Checks x [n, channels, h, w] in the order that the kernels read.
 void check_pixels(const at::Tensor& x) {
   kCheck.floats("x", x, 4);
   const bool fits = (x.is_cpu() || x.is_meta()) && (x.scalar_type() == at::kFloat || x.scalar_type() == at::kBFloat16) &&

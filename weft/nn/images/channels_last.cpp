@@ -17,7 +17,7 @@ bool are_faster_here() {
 
 }  // namespace
 
-bool lies_channels_last(const at::Tensor& x) {
+bool is_channels_last(const at::Tensor& x) {
   return x.defined() && x.dim() == 4 && x.suggest_memory_format() == at::MemoryFormat::ChannelsLast &&
          x.is_contiguous(at::MemoryFormat::ChannelsLast);
 }
@@ -30,8 +30,8 @@ bool is_better_channels_last(const at::Tensor& x) {
 at::Tensor channels_last(const at::Tensor& x) {
   if (!is_better_channels_last(x)) return x;
   const at::Tensor turned = x.contiguous(at::MemoryFormat::ChannelsLast);
-  if (lies_channels_last(turned)) return turned;
-  // One channel, or one pixel: both orders at once, and LibTorch would take it for the other.
+  if (is_channels_last(turned)) return turned;
+  // One channel, or one pixel: the tensor is in both orders, and LibTorch would assume the other one.
   const int64_t channels = x.size(1), height = x.size(2), width = x.size(3);
   return turned.as_strided(turned.sizes(), {height * width * channels, 1, width * channels, channels});
 }

@@ -23,7 +23,7 @@ namespace weft {
 
 namespace {
 
-/// x [n, in, h, w], weight [out, in, k, k], bias [out].
+/// Checks x [n, in, h, w], weight [out, in, k, k], bias [out].
 void check_convolution(const at::Tensor& x, const Parameter& weight, const Parameter* bias) {
   const TensorChecks check("convolution");
   check.floating("x", x, {TensorChecks::kAny, TensorChecks::kAny, TensorChecks::kAny, TensorChecks::kAny}, x);
@@ -33,13 +33,13 @@ void check_convolution(const at::Tensor& x, const Parameter& weight, const Param
   if (bias) check.floating("bias", bias->value, {weight.value.size(0)}, x);
 }
 
-/// With autograd's gradients.
+/// Uses autograd's gradients.
 at::Tensor plain_convolution(const at::Tensor& x, const at::Tensor& weight, const std::optional<at::Tensor>& bias,
                              int64_t stride) {
   return at::conv2d(channels_last(x), weight, bias, stride, weight.size(2) / 2);
 }
 
-/// Gradients of x, weight and bias, those that are wanted. Reads the weight's values for that of x only.
+/// Gradients of x, weight and bias, if wanted. Reads the weight's values only for x's gradient.
 std::tuple<at::Tensor, at::Tensor, at::Tensor> gradients(const at::Tensor& dy, const at::Tensor& x, const at::Tensor& weight,
                                                          int64_t stride, std::array<bool, 3> wanted) {
   const int64_t padding = weight.size(2) / 2;
@@ -86,9 +86,9 @@ at::Tensor part_of_channels(const at::Tensor& x, const Parameter& weight, const 
   const int64_t whole = split.segments.front(), part = weight.value.size(1);
   if (x.size(1) == part) return x;
   if (x.size(1) == whole) return own_part(x, 1, context.tp, "input of " + split.layer);
-  throw InputError(fmt::format(
-      "layer {}: its input has {} channels; split by rows over {} ranks it takes {}, or {} of which it takes its part",
-      split.layer, x.size(1), split.parts, part, whole));
+  throw InputError(
+      fmt::format("layer {}: its input has {} channels; split by rows over {} ranks, it takes its part of {}, or all {}",
+                  split.layer, x.size(1), split.parts, part, whole));
 }
 
 }  // namespace
@@ -97,7 +97,7 @@ at::Tensor convolution(const at::Tensor& x, Parameter& weight, Parameter* bias, 
   const WeightedLayer& layer = convolution_of(stride);
   check_convolution(x, weight, bias);
   if (gradients_have_places(weight, bias)) return apply(layer, x, weight, bias, pieces);
-  return of_batch_pieces(pieces, [&](int64_t piece) {
+  return map_batch_pieces(pieces, [&](int64_t piece) {
     return plain_convolution(batch_piece(x, piece, pieces), weight.value, value_of(bias), stride);
   });
 }

@@ -22,7 +22,7 @@ namespace {
 using torch::autograd::AutogradContext;
 using torch::autograd::variable_list;
 
-/// Who normalises together.
+/// Ranks and pieces that normalise together.
 struct PixelRanks : torch::CustomClassHolder {
   PixelRanks(Group group, int64_t pieces) : group(std::move(group)), pieces(pieces) {}
 
@@ -30,7 +30,7 @@ struct PixelRanks : torch::CustomClassHolder {
   int64_t pieces;
 };
 
-/// As batch_statistics() takes them.
+/// Sums in the form of batch_statistics().
 at::Tensor sums_and_count(const at::Tensor& x) {
   const int64_t channels = x.size(1), count = channels > 0 ? x.numel() / channels : 0;
   const at::Tensor sums = at::empty({2 * channels + 1}, x.options().dtype(at::kDouble));
@@ -39,7 +39,7 @@ at::Tensor sums_and_count(const at::Tensor& x) {
   return sums;
 }
 
-/// In the order of x, whatever a gradient comes in.
+/// The tensor in channels-last order, from any layout.
 at::Tensor by_pixels(const at::Tensor& x) { return x.contiguous(at::MemoryFormat::ChannelsLast); }
 
 struct PixelNormFunction : torch::autograd::Function<PixelNormFunction> {
@@ -61,8 +61,8 @@ struct PixelNormFunction : torch::autograd::Function<PixelNormFunction> {
   }
 
   /// With g = dy where the ReLU let values through, and sums over the values of all ranks: dx = weight / root (g - sum(g) /
-  /// count - (x - mean) sum(g (x - mean)) / root^2 / count). The gradients of weight and bias are this rank's sums alone, as
-  /// any layer's are.
+  /// count - (x - mean) sum(g (x - mean)) / root^2 / count). The gradients of weight and bias are only this rank's sums, as in
+  /// any layer.
   static variable_list backward(AutogradContext* context, const variable_list& gradients) {
     refuse_second_order("batch norm");
     const variable_list saved = context->get_saved_variables();
@@ -70,7 +70,7 @@ struct PixelNormFunction : torch::autograd::Function<PixelNormFunction> {
     const auto ranks = c10::static_intrusive_pointer_cast<PixelRanks>(context->saved_data["ranks"].toCapsule());
     const double count = context->saved_data["count"].toDouble(), eps = context->saved_data["eps"].toDouble();
     ChannelGradient whole{by_pixels(gradients[0]), saved[4], x, mean};
-    // Where an input was added, its gradient is g, and dx can be made of that.
+    // If an input was added, its gradient is g, and dx can be made from it.
     const at::Tensor of_added = context->saved_data["added"].toBool() && saved[4].defined() ? at::empty_like(x) : at::Tensor();
     const int64_t channels = x.size(1);
     const at::Tensor root = var.to(at::kDouble).add_(eps).sqrt_();
@@ -79,9 +79,9 @@ struct PixelNormFunction : torch::autograd::Function<PixelNormFunction> {
     for (int64_t i = 0; i < ranks->pieces; ++i) {
       const auto piece = [&](const at::Tensor& all) { return all.defined() ? batch_piece(all, i, ranks->pieces) : all; };
       of_pieces.push_back(gradient_sums({piece(whole.dy), piece(whole.y), piece(x), mean}, piece(of_added)));
-      of_pieces.back().narrow(0, channels, channels).div_(root);  // as ranks add them up, whatever order theirs is
+      of_pieces.back().narrow(0, channels, channels).div_(root);  // before pieces are added, as ranks do
     }
-    // Ranks add up what statistics need in float64 and gradients in their own type; so do pieces.
+    // Ranks add sums for statistics in float64 and gradients in their own type; so do pieces.
     const at::Tensor own = tree_sum(ranks->pieces, [&](int64_t i) { return of_pieces[i].to(mean.scalar_type()); });
     const at::Tensor all = tree_sum(ranks->pieces, [&](int64_t i) { return of_pieces[i]; });
     ranks->group.all_reduce(all, ReduceOp::sum, "gradients of statistics of samples").wait();
@@ -98,16 +98,16 @@ struct PixelNormFunction : torch::autograd::Function<PixelNormFunction> {
 
 }  // namespace
 
-bool goes_by_pixels(const at::Tensor& x, const BatchNormState& state) {
+bool supports_pixel_norm(const at::Tensor& x, const BatchNormState& state) {
   return x.defined() && state.running_mean.defined() && (x.is_cpu() || x.is_meta()) &&
          (x.scalar_type() == at::kFloat || x.scalar_type() == at::kBFloat16) &&
-         state.running_mean.scalar_type() == at::kFloat && lies_channels_last(x);
+         state.running_mean.scalar_type() == at::kFloat && is_channels_last(x);
 }
 
 at::Tensor pixel_norm(const at::Tensor& x, const BatchNormState& state, const Context& context, const AfterNorm& after) {
   const TensorChecks check("batch norm");
   check_state(x, state, context.training);
-  check.that(goes_by_pixels(x, state), "x", x, "channels last on the CPU, beside float32 statistics");
+  check.that(supports_pixel_norm(x, state), "x", x, "channels last on the CPU, with float32 statistics");
   if (after.added) check.like("added", *after.added, x);
   return PixelNormFunction::apply(x, state.weight.to(at::kFloat), state.bias.to(at::kFloat), after.added, state, after.relu,
                                   c10::make_intrusive<PixelRanks>(context.batch, context.layout.batch_pieces));

@@ -1,5 +1,5 @@
-// pixel_norm: batch_norm() of images that lie channels-last on the CPU, with the addition and the ReLU that follow it, in two
-// passes over memory forward and two backward (nn/images/channel_passes.h).
+// pixel_norm: batch_norm() of channels-last images on the CPU, fused with an addition and a ReLU, in two passes over memory
+// forward and two backward (nn/images/channel_passes.h).
 #pragma once
 
 #include <optional>
@@ -9,17 +9,16 @@
 
 namespace weft {
 
-/// Whether pixel_norm() can take it: float32 or bfloat16 on the CPU (or the meta device), channels last, all else float32.
-bool goes_by_pixels(const at::Tensor& x, const BatchNormState& state);
+/// Returns whether pixel_norm() supports x: float32 or bfloat16, channels last, on CPU or meta; the statistics in float32.
+bool supports_pixel_norm(const at::Tensor& x, const BatchNormState& state);
 
-/// What is done with normalised values.
+/// Operations applied to the normalised values.
 struct AfterNorm {
   std::optional<at::Tensor> added = std::nullopt;  ///< like x
   bool relu = false;                               ///< negative values become 0
 };
 
-/// In training: relu(batch_norm(x) + added), which ranks, pieces and errors as batch_norm() has them. Keeps x, and y with a
-/// ReLU.
+/// In training: y = relu(batch_norm(x) + added), with batch_norm()'s ranks, pieces and errors. Keeps x; with ReLU, y.
 at::Tensor pixel_norm(const at::Tensor& x, const BatchNormState& state, const Context& context, const AfterNorm& after);
 
 }  // namespace weft

@@ -15,7 +15,7 @@ namespace weft {
 
 namespace {
 
-/// The sizes of such a convolution.
+/// Sizes of a convolution, and of its windows.
 struct Windows {
   Windows(const at::Tensor& x, const at::Tensor& weight, int64_t stride)
       : samples(x.size(0)),
@@ -28,13 +28,13 @@ struct Windows {
         columns((width + 2 * (kernel / 2) - kernel) / stride + 1) {}
 
   int64_t pixels() const { return samples * rows * columns; }
-  int64_t values() const { return channels * kernel * kernel; }  ///< of a window
+  int64_t values() const { return channels * kernel * kernel; }  ///< elements per window
   bool are_pixels() const { return kernel == 1 && stride == 1; }
 
   int64_t samples, channels, height, width, kernel, stride, rows, columns;
 };
 
-/// For each pixel of a row of outputs, calls each(its window's number, the place of the filter, the input pixel's number).
+/// For each pixel of a row of outputs, calls each(number of the window, position in the filter, number of the input pixel).
 template <class Each>
 void visit_row(const Windows& w, int64_t sample, int64_t row, const Each& each) {
   for (int64_t column = 0; column < w.columns; ++column) {
@@ -51,10 +51,10 @@ void visit_row(const Windows& w, int64_t sample, int64_t row, const Each& each) 
   }
 }
 
-/// [n, c, h, w] that lies channels-last, as [pixels, c].
+/// [n, c, h, w] in channels-last order, as [pixels, c].
 at::Tensor as_matrix(const at::Tensor& x) { return x.permute({0, 2, 3, 1}).reshape({-1, x.size(1)}); }
 
-/// [pixels, in k k], values in the order of a filter's.
+/// [pixels, in k k], values in the filter's order.
 at::Tensor windows_of(const at::Tensor& x, const Windows& w) {
   if (w.are_pixels()) return as_matrix(x);
   const at::Tensor turned = x.permute({0, 2, 3, 1}).contiguous();  // on any processor, unlike channels_last()
@@ -74,7 +74,7 @@ at::Tensor windows_of(const at::Tensor& x, const Windows& w) {
   return windows;
 }
 
-/// The sum of what the windows hold of each input pixel.
+/// For each input pixel, the sum of its values in all windows.
 at::Tensor sum_of_windows(const at::Tensor& windows, const Windows& w) {
   const auto order = windows.options().memory_format(at::MemoryFormat::ChannelsLast);
   const at::Tensor x = at::empty({w.samples, w.channels, w.height, w.width}, order).zero_();
@@ -93,23 +93,23 @@ at::Tensor sum_of_windows(const at::Tensor& windows, const Windows& w) {
   return x;
 }
 
-/// Throws InputError unless these have windows.
+/// Throws InputError unless x and weight have windows.
 Windows checked_windows(const at::Tensor& x, const at::Tensor& weight, int64_t stride) {
   constexpr int64_t kAny = TensorChecks::kAny;
   const TensorChecks check("convolution by windows");
   check.floating("x", x, {kAny, kAny, kAny, kAny}, x);
   check.that(x.scalar_type() == at::kFloat && (x.is_cpu() || x.is_meta()) && stride >= 1, "x", x,
-             "Float on the CPU, of a stride");
+             "Float on the CPU, with a stride of at least 1");
   check.floating("weight", weight, {kAny, x.size(1), kAny, kAny}, x);
   check.that(weight.scalar_type() == at::kFloat && weight.size(2) >= 1 && weight.size(2) == weight.size(3), "weight", weight,
              "Float [out, in, k, k]");
   const Windows w(x, weight, stride);
-  check.that(weight.size(0) > 0 && w.channels > 0, "weight", weight, "of filters and channels");
-  check.that(w.height > 0 && w.width > 0 && w.rows > 0 && w.columns > 0, "x", x, "as large as a filter");
+  check.that(weight.size(0) > 0 && w.channels > 0, "weight", weight, "not empty");
+  check.that(w.height > 0 && w.width > 0 && w.rows > 0 && w.columns > 0, "x", x, "at least as large as a filter");
   return w;
 }
 
-/// The same, of a gradient of what comes of them.
+/// The same, for a gradient of the convolution's output.
 Windows checked_windows(const at::Tensor& dy, const at::Tensor& x, const at::Tensor& weight, int64_t stride) {
   const Windows w = checked_windows(x, weight, stride);
   TensorChecks("convolution by windows").floating("dy", dy, {w.samples, weight.size(0), w.rows, w.columns}, x);
@@ -129,7 +129,7 @@ at::Tensor window_product(const at::Tensor& x, const at::Tensor& weight, const s
                           int64_t stride) {
   const Windows w = checked_windows(x, weight, stride);
   const at::Tensor y = kMatrixLayer.forward(windows_of(x, w), weight.flatten(1), bias);
-  // No view of y: of what a function of ours hands on nobody could change a view in place.
+  // Not a view of y: a view returned by a custom function could not be changed in place.
   return y.view({w.samples, w.rows, w.columns, weight.size(0)}).permute({0, 3, 1, 2}).variable_data();
 }
 

@@ -24,7 +24,7 @@ const typename Format::Stored* token_of(const HeadRows& rows, int64_t head, int6
   return static_cast<const typename Format::Stored*>(rows.data) + head * rows.head + token * rows.token;
 }
 
-// Tokens [first, first + count) of a head times `scale` as rows of `padded` floats, zeros behind them up to `places` rows.
+// Copies tokens [first, first + count) of a head times `scale` as rows of `padded` floats, then zeros up to `places` rows.
 template <class Format>
 void pack(const HeadRows& rows, int64_t head, int64_t first, int64_t count, int64_t width, float scale, int64_t padded,
           int64_t places, float* to) {
@@ -41,7 +41,7 @@ void pack(const HeadRows& rows, int64_t head, int64_t first, int64_t count, int6
   }
 }
 
-// Rows [places, padded] as tiles [padded, kTile] of kTile rows each, turned.
+// Copies rows [places, padded] as transposed tiles [padded, kTile] of kTile rows each.
 void turn(const float* from, int64_t places, int64_t padded, float* to) {
   for (int64_t first = 0; first < places; first += kTile, from += kTile * padded, to += padded * kTile) {
     for (int64_t k = 0; k < padded; k += kSquare) {
@@ -63,13 +63,13 @@ void unpack(const float* from, int64_t padded, int64_t count, int64_t width, con
   }
 }
 
-// A tile's place: queries from `query` on against keys from `key` on.
+// Position of a tile: queries from `query` against keys from `key`.
 struct Tile {
   int64_t query, queries, key, keys;
 };
 
-// Scores, or gradients of weights, of a tile, a [rows, padded] times b [padded, kTile]. On the diagonal those that no row of
-// kLanes sees are left out.
+// Computes a tile's scores, or gradients of its weights: a [rows, padded] times b [padded, kTile]. On the diagonal, skips those
+// that no row of kLanes rows sees.
 void multiply_tile(float* a, const float* b, float* scores, int64_t rows, int64_t padded, bool diagonal) {
   const int64_t step = diagonal ? kLanes : rows;
   for (int64_t i = 0; i < rows; i += step) {
@@ -78,13 +78,13 @@ void multiply_tile(float* a, const float* b, float* scores, int64_t rows, int64_
   }
 }
 
-// Whether the tile lies on the diagonal of a causal mask, where a row sees keys up to its own place.
+// Returns whether the tile lies on the diagonal of a causal mask, where a row sees keys up to its own position.
 HWY_INLINE bool is_diagonal(const AttentionJob& job, const Tile& tile) { return job.causal && tile.key == tile.query; }
 
-// How many scores of a row of a tile there are.
+// Number of scores in a row of a tile.
 HWY_INLINE int64_t columns_of(int64_t row, bool diagonal) { return diagonal ? round_up(row + 1, kLanes) : kTile; }
 
-// Scores of keys that the row of a tile does not see become minus infinity.
+// Sets scores of keys hidden from the tile's row to minus infinity.
 void hide(const AttentionJob& job, const Tile& tile, float* scores) {
   const bool diagonal = is_diagonal(job, tile);
   if (!diagonal && tile.keys == kTile) return;
@@ -94,21 +94,21 @@ void hide(const AttentionJob& job, const Tile& tile, float* scores) {
   }
 }
 
-// Keys that some query of a block sees.
+// Number of keys that any query of a block sees.
 HWY_INLINE int64_t keys_seen(const AttentionJob& job, int64_t query, int64_t queries) {
   return job.causal ? least(job.keys, query + queries) : job.keys;
 }
 
-// The largest score so far and partial sums of the exponentials of a row, which its output is scaled by.
+// The largest score so far and partial sums of the exponentials of a row, used to scale its output.
 struct RowState {
   float largest[kTile];
   float sums[kTile * kLanes];
 };
 
-// What is taken off the scores of a row: where all are -inf nothing, and their exponentials are 0.
+// Value to subtract from a row's scores: 0 if all are -inf, so that their exponentials are 0.
 HWY_INLINE float none_if_infinite(float largest) { return largest == -INFINITY ? 0.0F : largest; }
 
-// Scores become weights by the largest so far; where that has grown, what was summed before shrinks.
+// Turns scores into weights relative to the largest so far; if that has grown, rescales earlier sums.
 void weigh(int64_t rows, bool diagonal, float* scores, RowState& state, float* out, int64_t padded) {
   const Tag d;
   const int64_t step = lanes();
@@ -140,7 +140,7 @@ void finish_rows(const AttentionJob& job, int64_t head, const Tile& tile, const 
   const Tag d;
   for (int64_t i = 0; i < tile.queries; ++i) {
     const float sum = sum_of(state.sums + i * kLanes);
-    const auto factor = hn::Set(d, sum == 0.0F ? 0.0F : 1.0F / sum);  // 0 where no score is above -inf, as LibTorch has it
+    const auto factor = hn::Set(d, sum == 0.0F ? 0.0F : 1.0F / sum);  // 0 if no score is above -inf, as in LibTorch
     for (int64_t j = 0; j < padded; j += lanes()) {
       float* at = out + i * padded + j;
       hn::StoreU(hn::Mul(hn::LoadU(d, at), factor), d, at);
@@ -151,7 +151,7 @@ void finish_rows(const AttentionJob& job, int64_t head, const Tile& tile, const 
   unpack<Format>(out, padded, tile.queries, job.width, job.out, head, tile.query);
 }
 
-// The pieces of a job's scratch, one after another.
+// Pieces of a job's scratch, in order.
 struct Scratch {
   float* next;
 
@@ -199,11 +199,11 @@ void forward(const AttentionJob& job) {
   }
 }
 
-// Weights of a tile from its scores, and the gradients of the scores from those of the weights; rows without a query are zero.
 struct RowSums {
   float logsumexp[kTile], taken[kTile];
 };
 
+// Computes a tile's weights from its scores, and the scores' gradients from the weights'; rows without a query are zero.
 void weigh_backward(const Tile& tile, int64_t rows, bool diagonal, const RowSums& sums, float* scores, float* gradients) {
   const Tag d;
   for (int64_t i = 0; i < rows; ++i, scores += kTile, gradients += kTile) {
@@ -222,7 +222,7 @@ void weigh_backward(const Tile& tile, int64_t rows, bool diagonal, const RowSums
   }
 }
 
-// The sum of each row's products of output and gradient, which its softmax takes off.
+// The sum of each row's products of output and gradient, subtracted in the softmax's backward.
 void sum_rows(const AttentionJob& job, int64_t head, const Tile& tile, const float* out, const float* dout, int64_t padded,
               RowSums& sums) {
   const Tag d;
@@ -239,10 +239,10 @@ void sum_rows(const AttentionJob& job, int64_t head, const Tile& tile, const flo
   }
 }
 
-// What all tiles of a job's backward read and write.
+// Data that all tiles of a job's backward read and write.
 struct BackwardState {
-  float *k, *turned_k, *turned_v, *dk, *dv;   // of all keys
-  float *q, *dout, *dq, *scores, *gradients;  // of a tile
+  float *k, *turned_k, *turned_v, *dk, *dv;   // for all keys
+  float *q, *dout, *dq, *scores, *gradients;  // for one tile
 };
 
 template <class Format>

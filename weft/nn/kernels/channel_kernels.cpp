@@ -22,7 +22,7 @@ HWY_INLINE const typename Format::Stored* at_place(const void* base, int64_t pla
   return base ? static_cast<const typename Format::Stored*>(base) + place : nullptr;
 }
 
-// dy, or zero where y is zero; y goes on to the next row.
+// dy, or zero where y is zero; advances y to the next row.
 template <class Format, class D>
 HWY_INLINE hn::Vec<D> masked(D d, const typename Format::Stored* dy, const typename Format::Stored*& y, int64_t channels) {
   const auto g = Format::load(d, dy);
@@ -32,7 +32,7 @@ HWY_INLINE hn::Vec<D> masked(D d, const typename Format::Stored* dy, const typen
   return hn::IfThenZeroElse(hn::Le(value, hn::Zero(d)), g);
 }
 
-// Each pass takes the channels of one vector, row after row. Those that sum in float64 have as many lanes as a vector of those.
+// Each pass takes one vector of channels, row by row. Passes that sum in float64 use as many lanes as a float64 vector has.
 template <class Format>
 struct Sums {
   using Tag = hn::Rebind<float, hn::ScalableTag<double>>;
@@ -116,7 +116,7 @@ struct Gradient {
   }
 };
 
-// The channels from `channel` on, in vectors of that tag, then in halves of it, down to one.
+// Channels from `channel`, in vectors of that tag, then of half its size, down to one.
 template <class Pass, class D>
 HWY_INLINE void in_channels(D d, const ChannelRows& rows, int64_t channel) {
   const auto lanes = static_cast<int64_t>(hn::Lanes(d));

@@ -1,5 +1,5 @@
-// channel_kernels: what normalising channels does to every pixel, one pass over memory each. Pixels lie as rows of `channels`
-// columns; sums are made in float64, one row after another.
+// channel_kernels: channel normalisation of every pixel, in one pass over memory per function. Pixels are rows of `channels`
+// columns; sums are made in float64, row by row.
 #pragma once
 
 #include <cstdint>
@@ -8,8 +8,8 @@
 
 namespace weft {
 
-/// Some rows (pixels) of matrices of `channels` columns. g below is dy, or zero where a ReLU's output `y` is zero; y null:
-/// there was none. Tensors that a pass does not need are null.
+/// Some rows (pixels) of matrices of `channels` columns. g below is dy, or zero where a ReLU's output `y` is zero; y null: no
+/// ReLU. Tensors that a pass does not need are null.
 struct ChannelRows {
   const void *x = nullptr, *dy = nullptr, *y = nullptr, *added = nullptr;              ///< [.., channels] of the element's type
   void* out = nullptr;                                                                 ///< like x
@@ -19,11 +19,11 @@ struct ChannelRows {
   int64_t begin = 0, end = 0, channels = 0;                                            ///< rows [begin, end)
 };
 
-/// first = the sums of x, second = those of x x.
+/// Writes first = the sums of x, second = the sums of x^2.
 void channel_sums_rows(Element element, const ChannelRows& rows);
 /// out = x scale + offset + added.
 void scale_channels_rows(Element element, const ChannelRows& rows);
-/// first = the sums of g, second = those of g (x - mean); out, unless null, = g.
+/// Writes first = the sums of g, second = the sums of g (x - mean), and out = g unless out is null.
 void channel_gradient_sums_rows(Element element, const ChannelRows& rows);
 /// out = g scale + ((x - mean) slope + offset).
 void channel_gradient_rows(Element element, const ChannelRows& rows);

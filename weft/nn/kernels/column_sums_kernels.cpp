@@ -14,7 +14,7 @@ namespace weft::HWY_NAMESPACE {
 namespace {
 namespace hn = hwy::HWY_NAMESPACE;
 
-// (0 + 1) + (2 + 3), of rows.
+// The sum of four rows: (0 + 1) + (2 + 3).
 template <class Format, class D>
 HWY_INLINE hn::Vec<D> sum_of_four(D d, const typename Format::Stored* x, int64_t columns) {
   const auto first = hn::Add(Format::load(d, x), Format::load(d, x + columns));

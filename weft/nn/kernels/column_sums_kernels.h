@@ -1,4 +1,4 @@
-// column_sums_kernels: the sum over rows, in one pass that reads them as they lie.
+// column_sums_kernels: the sum over rows, in one pass in memory order.
 #pragma once
 
 #include <cstdint>
@@ -7,10 +7,10 @@
 
 namespace weft {
 
-/// Rows that lie side by side.
+/// Contiguous rows.
 struct ColumnSumsRows {
   const void* x = nullptr;  ///< [rows, columns]
-  float* sums = nullptr;    ///< [columns], what is written: of eight rows pairwise, those one after another
+  float* sums = nullptr;    ///< [columns], output: groups of eight rows, summed pairwise, are added up in order
   int64_t rows = 0;
   int64_t columns = 0;
 };

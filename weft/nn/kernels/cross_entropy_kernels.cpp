@@ -25,7 +25,7 @@ float largest_of(const float* x, int64_t count) {
   return largest;
 }
 
-// The sum of exponentials of x less `largest`, which are written to `powers` unless it is null.
+// The sum of exponentials of x minus `largest`; writes them to `powers` unless it is null.
 float sum_of_powers(const float* x, int64_t count, float largest, float* powers) {
   const Tag d;
   const hn::CappedTag<float, 1> one;

@@ -1,14 +1,13 @@
-// What the kernels of this folder compute on: float32, and bfloat16 that is float32 inside a kernel and rounded where it goes
-// out.
+// Element types of this folder's kernels: float32, and bfloat16, which a kernel reads as float32 and rounds on output.
 //
-// A kernel makes in one pass over memory what LibTorch makes in several. It knows rows and pointers, no tensors and no
-// autograd; what calls it divides rows among threads. Sums are made in an order that the shape alone decides: threads, ranks
-// and the width of a processor's vectors change no bit.
+// A kernel does in one pass over memory what LibTorch does in several. It works on rows and pointers, without tensors or
+// autograd; its caller divides rows among threads. The order of sums depends only on the shape: threads, ranks and the
+// processor's vector width change no bit.
 #pragma once
 
 namespace weft {
 
-/// How elements lie in memory.
+/// Storage format of elements.
 enum class Element { float32, bfloat16 };
 
 }  // namespace weft

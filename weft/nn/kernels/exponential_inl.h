@@ -1,4 +1,4 @@
-// exponential: e to the x of a vector, for kernels in Highway: included as base/float_formats_inl.h is.
+// exponential: e to the x for vectors, in Highway kernels; included like base/float_formats_inl.h.
 #if defined(WEFT_NN_KERNELS_EXPONENTIAL_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef WEFT_NN_KERNELS_EXPONENTIAL_INL_H_
 #undef WEFT_NN_KERNELS_EXPONENTIAL_INL_H_
@@ -13,10 +13,10 @@ namespace weft::HWY_NAMESPACE {
 namespace {
 namespace hn = hwy::HWY_NAMESPACE;
 
-// e^x to 1 unit in the last place for x up to 88, and 0 below -87.3, where floats lose digits. What is no number stays none.
+// Returns e^x to 1 unit in the last place for x up to 88, and 0 below -87.3, where floats lose digits. NaN stays NaN.
 //
-// x is n ln 2 + r with |r| at most half of ln 2; e^r by a polynomial (Moshier, Cephes, expf), 2^n by its exponent's bits. The
-// sum with 1.5 2^23 rounds to n and has it in its lowest bits.
+// x is n ln 2 + r with |r| at most half of ln 2. A polynomial gives e^r (Moshier, Cephes, expf), the exponent bits give 2^n.
+// Adding 1.5 2^23 rounds to n and leaves n in the lowest bits.
 template <class D>
 HWY_INLINE hn::Vec<D> exponential(D d, hn::Vec<D> x) {
   const hn::RebindToSigned<D> whole;
@@ -34,7 +34,7 @@ HWY_INLINE hn::Vec<D> exponential(D d, hn::Vec<D> x) {
   return hn::IfThenZeroElse(hn::Lt(x, hn::Set(d, -87.3F)), hn::Mul(p, hn::BitCast(d, power)));
 }
 
-// x, or a limit that it lies beyond. What is no number stays none, which Min and Max leave open.
+// Limits x from below or above. NaN stays NaN, which Min and Max do not guarantee.
 template <class D>
 HWY_INLINE hn::Vec<D> at_least(D d, hn::Vec<D> x, float limit) {
   return hn::IfThenElse(hn::Lt(x, hn::Set(d, limit)), hn::Set(d, limit), x);

@@ -17,10 +17,10 @@ namespace {
 constexpr float kTwoRoots = 1.5957691216057308F;  // 2 sqrt(2 / pi)
 constexpr float kCubic = 0.044715F;
 
-// Beyond it GELU is x, or less than 1e-36, and its gradient 1 or nothing; below, exp(-2 z) would overflow.
+// Beyond +-kFar, GELU is x or below 1e-36, and its gradient 1 or zero; exp(-2 z) would overflow below -kFar.
 constexpr float kFar = 10.0F;
 
-// exp(-2 z) of x from -kFar on.
+// exp(-2 z) for x of at least -kFar.
 template <class D>
 HWY_INLINE hn::Vec<D> power_of(D d, hn::Vec<D> x, hn::Vec<D> square) {
   const auto slope = hn::MulAdd(square, hn::Set(d, -kTwoRoots * kCubic), hn::Set(d, -kTwoRoots));
@@ -51,7 +51,7 @@ struct Backward {
     const auto power = power_of(d, near, square);
     const auto s = hn::Div(hn::Set(d, 1.0F), hn::Add(hn::Set(d, 1.0F), power));
     const auto slope = hn::MulAdd(square, hn::Set(d, 3.0F * kTwoRoots * kCubic), hn::Set(d, kTwoRoots));
-    // power may be huge where s is tiny: their product first, which is 1 - s.
+    // power may be huge where s is tiny: multiply them first, which gives 1 - s.
     const auto derivative = hn::MulAdd(hn::Mul(hn::Mul(near, s), hn::Mul(power, s)), slope, s);
     if (r.y) Format::store(d, hn::Mul(low, s), static_cast<Stored*>(r.y) + place);
     Format::store(d, hn::Mul(dy, derivative), static_cast<Stored*>(r.dx) + place);

@@ -1,5 +1,5 @@
-// A kernel's walk along elements that lie side by side: in whole vectors, the rest one by one, which changes no bit of what is
-// computed element by element. Included as base/float_formats_inl.h is.
+// Loop of a kernel over contiguous elements: whole vectors, then the rest one by one, which does not change the bits of an
+// element-wise result. Included like base/float_formats_inl.h.
 #if defined(WEFT_NN_KERNELS_IN_VECTORS_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef WEFT_NN_KERNELS_IN_VECTORS_INL_H_
 #undef WEFT_NN_KERNELS_IN_VECTORS_INL_H_
@@ -19,7 +19,7 @@ namespace weft::HWY_NAMESPACE {
 namespace {
 namespace hn = hwy::HWY_NAMESPACE;
 
-// Pass::apply(d, arguments..., place) of places 0 to count - 1, as many at a time as tag d has lanes.
+// Calls Pass::apply(d, arguments..., place) for places 0 to count - 1, as many at once as tag d has lanes.
 template <class Pass, class... Arguments>
 HWY_INLINE void in_vectors(int64_t count, const Arguments&... arguments) {
   const hn::ScalableTag<float> d;
@@ -30,7 +30,7 @@ HWY_INLINE void in_vectors(int64_t count, const Arguments&... arguments) {
   for (; place < count; ++place) Pass::apply(one, arguments..., place);
 }
 
-// The same of the elements of `rows`, in the format of such elements.
+// The same for the elements of `rows`, in the given format.
 template <template <class> class Pass, class Rows>
 HWY_INLINE void in_vectors_of(Element element, const Rows& rows) {
   element == Element::float32 ? in_vectors<Pass<Plain<float>>>(rows.count, rows) : in_vectors<Pass<Brain>>(rows.count, rows);

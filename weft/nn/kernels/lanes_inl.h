@@ -1,5 +1,5 @@
-// Vectors of floats, and sums that have the same bits in vectors of any width, for kernels in Highway: included as
-// base/float_formats_inl.h is.
+// Vectors of floats, and sums that have the same bits in vectors of any width, for kernels in Highway: included like
+// base/float_formats_inl.h.
 #if defined(WEFT_NN_KERNELS_LANES_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef WEFT_NN_KERNELS_LANES_INL_H_
 #undef WEFT_NN_KERNELS_LANES_INL_H_
@@ -28,7 +28,7 @@ HWY_INLINE void fill(float* to, int64_t count, float value) {
   for (int64_t i = 0; i < count; ++i) to[i] = value;
 }
 
-// Of kLanes partial sums, pairwise.
+// The pairwise sum of kLanes partial sums.
 HWY_INLINE float sum_of(const float* parts) {
   float sum[kLanes];
   for (int64_t i = 0; i < kLanes; ++i) sum[i] = parts[i];

@@ -11,7 +11,7 @@ namespace weft::HWY_NAMESPACE {
 namespace {
 namespace hn = hwy::HWY_NAMESPACE;
 
-// Of the bits as whole numbers. Four maxima beside one another, as each waits for the one before it.
+// The largest of the bits as integers. Four independent maxima avoid waiting for the previous one.
 int32_t largest(const float* values, int64_t count) {
   const hn::ScalableTag<float> floats;
   const hn::RebindToSigned<decltype(floats)> d;

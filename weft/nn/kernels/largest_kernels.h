@@ -1,12 +1,12 @@
-// The largest magnitude of floats, in vectors: as fast as they can be read.
+// The largest magnitude of floats, in vectors: as fast as memory can be read.
 #pragma once
 
 #include <cstdint>
 
 namespace weft {
 
-/// As the bits of a float32 without its sign, which order as magnitudes do: infinity above all numbers, and what is no number
-/// above that. 0 of none.
+/// Returns the largest magnitude, as the bits of a float32 without its sign. These order like magnitudes: infinity above all
+/// numbers, NaN above infinity. 0 if there are no values.
 int32_t largest_magnitude(const float* values, int64_t count);
 
 }  // namespace weft

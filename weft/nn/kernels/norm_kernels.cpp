@@ -17,7 +17,7 @@ namespace {
 
 using One = hn::CappedTag<float, 1>;
 
-// Partial sums of a row: two chains of additions, so that one need not wait for the other.
+// Partial sums of a row: two independent chains of additions.
 constexpr int64_t kParts = 2 * kLanes;
 constexpr size_t kVectors = kParts / hn::MaxLanes(Tag());
 
@@ -25,7 +25,7 @@ struct Totals {
   float first, second;
 };
 
-// A row's place in all that have rows.
+// Pointer to a row in an array of rows.
 template <class T>
 HWY_INLINE T* row_of(void* data, int64_t place) {
   return static_cast<T*>(data) + place;
@@ -35,7 +35,7 @@ HWY_INLINE const T* row_of(const void* data, int64_t place) {
   return static_cast<const T*>(data) + place;
 }
 
-// Calls pass.apply(d, column) for all columns, by vectors and what is left one by one.
+// Calls pass.apply(d, column) for all columns: by vectors, then the remainder one by one.
 template <class Pass>
 HWY_INLINE void over_columns(const Pass& pass, int64_t width) {
   const Tag d;
@@ -45,10 +45,10 @@ HWY_INLINE void over_columns(const Pass& pass, int64_t width) {
   for (; column < width; ++column) pass.apply(one, column);
 }
 
-// Each half added to the other, until one is left.
+// Adds halves pairwise until one element is left.
 template <class D>
 HWY_INLINE float total_of(D d, hn::Vec<D> parts) {
-#if HWY_TARGET != HWY_SCALAR  // which has no halves
+#if HWY_TARGET != HWY_SCALAR  // scalar targets have no halves
   if constexpr (hn::MaxLanes(D()) > 1) {
     const hn::Half<D> half;
     return total_of(half, hn::Add(hn::LowerHalf(half, parts), hn::UpperHalf(half, parts)));
@@ -64,7 +64,7 @@ HWY_INLINE float total_of(Vector* parts) {
   return total_of(Tag(), parts[0]);
 }
 
-// What add_up() does in columns that fill no vector.
+// add_up() for columns that fill no vector.
 template <class Pass>
 HWY_INLINE void add_singly(const Pass& pass, int64_t begin, int64_t end, Vector& first, Vector& second) {
   const Tag d;
@@ -82,8 +82,8 @@ HWY_INLINE void add_singly(const Pass& pass, int64_t begin, int64_t end, Vector&
   second = hn::LoadU(d, b);
 }
 
-// The sums that pass.add(d, column, first, second) adds all columns to. A column's place among kParts tells which of as many
-// partial sums it goes into.
+// The sums to which pass.add(d, column, first, second) adds all columns. A column's index modulo kParts selects its partial
+// sum.
 template <class Pass>
 HWY_INLINE Totals add_up(const Pass& pass, int64_t width) {
   const Tag d;
@@ -103,7 +103,7 @@ HWY_INLINE Totals add_up(const Pass& pass, int64_t width) {
   return {total_of(first), total_of(second)};
 }
 
-// What is normalised: x, or the sum with what is added, as it is rounded in memory.
+// The normalised value: x, or its sum with `added`, as rounded in memory.
 template <class Format>
 struct Input {
   using Stored = typename Format::Stored;
@@ -159,7 +159,7 @@ struct Output {
   }
 };
 
-// With n = (x - mean) scale and g = dy weight: sums of g and of g n; and those over rows of dy n and dy.
+// With n = (x - mean) scale and g = dy weight: sums of g and of g n, and sums over rows of dy n and dy.
 template <class Format>
 struct GradientSums {
   using Stored = typename Format::Stored;
@@ -179,7 +179,7 @@ struct GradientSums {
   }
 };
 
-// dx = scale (g - mean(g) - n mean(g n)), and what comes by the other way; RMS norm takes no mean off.
+// dx = scale (g - mean(g) - n mean(g n)) + residual; RMS norm subtracts no mean.
 template <class Format>
 struct Gradient {
   using Stored = typename Format::Stored;
@@ -194,7 +194,7 @@ struct Gradient {
     const auto g = hn::Mul(Format::load(d, dy + column), hn::LoadU(d, weight + column));
     const auto centred = hn::NegMulAdd(n, hn::Set(d, mean_gn), hn::Sub(g, hn::Set(d, mean_g)));
     const auto own = hn::Mul(centred, hn::Set(d, scale));
-    // Rounded before what comes by the other way is added, as where autograd adds the two.
+    // Rounded before the residual gradient is added, as when autograd adds the two.
     Format::store(d, residual ? hn::Add(Format::rounded(d, own), Format::load(d, residual + column)) : own, dx + column);
   }
 };

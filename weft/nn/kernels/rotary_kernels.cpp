@@ -14,7 +14,7 @@ namespace weft::HWY_NAMESPACE {
 namespace {
 namespace hn = hwy::HWY_NAMESPACE;
 
-// A token's head: its first half, of `half` elements, and its second one.
+// A token's head: its two halves of `half` elements each.
 template <class Stored>
 struct Head {
   const Stored *x, *cosines, *sines;

@@ -1,4 +1,4 @@
-// Products of small matrices of floats that stay in the cache, for kernels in Highway: included as base/float_formats_inl.h is.
+// Products of small float matrices that stay in the cache, for kernels in Highway: included like base/float_formats_inl.h.
 #if defined(WEFT_NN_KERNELS_SMALL_PRODUCTS_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef WEFT_NN_KERNELS_SMALL_PRODUCTS_INL_H_
 #undef WEFT_NN_KERNELS_SMALL_PRODUCTS_INL_H_
@@ -17,8 +17,8 @@ namespace weft::HWY_NAMESPACE {
 namespace {
 namespace hn = hwy::HWY_NAMESPACE;
 
-constexpr int64_t kRows = 4;  // of a product that are made together
-// Vectors of a row that are made together: 16 sums where there are 32 registers, else 8.
+constexpr int64_t kRows = 4;  // rows of a product that are computed together
+// Vectors of a row that are computed together: 16 sums with 32 registers, else 8.
 #if HWY_MAX_BYTES >= 64 || HWY_ARCH_ARM_A64
 constexpr int64_t kVectors = 4;
 #else
@@ -33,7 +33,7 @@ struct Matrix {
   int64_t row, column;
 };
 
-// c [kRows, N vectors] = or += a b over `inner`; rows of b and c lie side by side.
+// c [kRows, N vectors] = or += a b over `inner`; rows of b and c are contiguous.
 template <int64_t N>
 HWY_INLINE void multiply_some(const Matrix& a, const float* b, int64_t b_row, float* c, int64_t c_row, int64_t inner,
                               bool adds) {
@@ -57,10 +57,10 @@ HWY_INLINE void multiply_some(const Matrix& a, const float* b, int64_t b_row, fl
   }
 }
 
-// What a square matrix has that is multiplied from the left: all, or zeros above or below the diagonal, which are left out.
+// Form of the left matrix of a square product: full, or lower or upper triangular, whose zeros are skipped.
 enum class Filled { whole, lower, upper };
 
-// c [rows, columns] = or += a b over `inner`; rows in whole kRows, columns in whole kLanes.
+// c [rows, columns] = or += a b over `inner`; rows is a multiple of kRows, columns of kLanes.
 void multiply(Matrix a, const float* b, int64_t b_row, float* c, int64_t c_row, int64_t rows, int64_t columns, int64_t inner,
               bool adds, Filled filled = Filled::whole) {
   const int64_t step = lanes();
@@ -79,7 +79,7 @@ void multiply(Matrix a, const float* b, int64_t b_row, float* c, int64_t c_row, 
 
 constexpr int64_t kSquare = 4;
 
-// The square of kSquare rows and columns from `from` on, turned.
+// Transposes the square of kSquare rows and columns at `from`.
 HWY_INLINE void turn_square(const float* from, int64_t from_row, float* to, int64_t to_row) {
 #if HWY_TARGET == HWY_SCALAR
   for (int64_t i = 0; i < kSquare; ++i) {

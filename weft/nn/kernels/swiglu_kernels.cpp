@@ -14,10 +14,10 @@ HWY_BEFORE_NAMESPACE();
 namespace weft::HWY_NAMESPACE {
 namespace {
 
-// Beyond it silu is x, or less than 1e-35, and its gradient 1 or nothing; below, exp(-x) would overflow.
+// Beyond +-kFar, silu is x or below 1e-35, and its gradient 1 or zero; exp(-x) would overflow below -kFar.
 constexpr float kFar = 87.0F;
 
-// Of x from -kFar on.
+// exp(-x) for x of at least -kFar.
 template <class D>
 HWY_INLINE hn::Vec<D> sigmoid(D d, hn::Vec<D> x) {
   const auto one = hn::Set(d, 1.0F);

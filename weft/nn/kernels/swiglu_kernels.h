@@ -7,20 +7,20 @@
 
 namespace weft {
 
-/// Elements that lie side by side.
+/// Contiguous elements.
 struct SwigluRows {
-  const void* gate = nullptr;  ///< what silu() takes
-  const void* up = nullptr;    ///< what it multiplies
-  void* y = nullptr;           ///< null in backward: not wanted
+  const void* gate = nullptr;  ///< argument of silu()
+  const void* up = nullptr;    ///< multiplied by silu(gate)
+  void* y = nullptr;           ///< output; null in backward: not computed
   const void* dy = nullptr;    ///< backward: the gradient of y
-  void* d_gate = nullptr;      ///< backward: may be dy
-  void* d_up = nullptr;        ///< backward
-  int64_t count = 0;           ///< of elements
+  void* d_gate = nullptr;      ///< backward: the gradient of gate; may be dy
+  void* d_up = nullptr;        ///< backward: the gradient of up
+  int64_t count = 0;           ///< number of elements
 };
 
-/// y of gate and up.
+/// Computes y from gate and up.
 void swiglu_rows(Element element, const SwigluRows& rows);
-/// The gradients of gate and up, and y once more where it is wanted.
+/// Computes the gradients of gate and up, and y again if it is wanted.
 void swiglu_backward_rows(Element element, const SwigluRows& rows);
 
 }  // namespace weft

@@ -1,4 +1,4 @@
-// Which tensors the kernels of this folder take.
+// Checks of tensors for the kernels of this folder.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -9,11 +9,11 @@
 
 namespace weft {
 
-/// Whether kernels can go through these as through one: contiguous, of one size and type, float32 or bfloat16, on the CPU; or
-/// on the meta device, which stands for it.
+/// Returns whether kernels can process these tensors together: contiguous, of one size and type, float32 or bfloat16, on the
+/// CPU (or the meta device, which stands for the CPU).
 bool fits_kernels(std::initializer_list<at::Tensor> tensors);
 
-/// The type of x, which has a kernel's.
+/// The element type of x, which must be one that kernels support.
 Element element_of(const at::Tensor& x);
 
 }  // namespace weft

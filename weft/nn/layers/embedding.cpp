@@ -11,8 +11,8 @@
 
 namespace weft {
 
-/// Rows of other ranks' entries are zero, so that the sum over the ranks has the bits of the one that is not. An id of no entry
-/// is no rank's, and must not be zeros on all of them: it is out of range on every rank, as on one device.
+/// Rows of other ranks' entries are zero, so the sum over ranks has the nonzero row's bits. An invalid id belongs to no
+/// rank and must not silently give zeros: it is out of range on every rank, as on one device.
 at::Tensor embedding(const at::Tensor& ids, const Parameter& weight, const Context& context) {
   const TensorChecks check("embedding");
   check.dense("weight", weight.value);
@@ -25,8 +25,8 @@ at::Tensor embedding(const at::Tensor& ids, const Parameter& weight, const Conte
   const Split& split = *weight.split;
   check_split_over(split, context.tp);
   if (split.dim != 0) {
-    throw InputError(fmt::format("layer {}: an embedding is split by its entries, not by rows; make its rule one of vocabulary",
-                                 split.layer));
+    throw InputError(
+        fmt::format("layer {}: an embedding cannot be split by rows; split its entries with a vocabulary rule", split.layer));
   }
   if (split.pieces > 0) return embedding_of_pieces(ids, weight, context);
   check.sizes("weight", weight.value, {TensorChecks::kAny, TensorChecks::kAny}, weight.value);

@@ -1,14 +1,14 @@
-// embedding: rows of a weight by ids, of which each rank of tp may have a part of the entries.
+// embedding: looks up rows of a weight by ids; the entries may be divided over the ranks of tp.
 #pragma once
 
 #include "weft/nn/block.h"
 
 namespace weft {
 
-/// The rows of weight.value [entries, width] for ids [...] int64: [..., width]. A weight that is split along dim 0 gives rows
-/// of zeros for the entries of other ranks, and the ranks' sum is taken, which has the bits of the one that is not zero: an
-/// all-reduce of the output forward, nothing backward. With sequence_parallel: ids [batch, tokens] to [batch, this rank's
-/// tokens, width].
+/// Returns the rows of weight.value [entries, width] for ids [...] int64: [..., width]. A weight split along dim 0 gives zeros
+/// for the entries of other ranks, and the outputs are summed over ranks, which is exact, as only one term is nonzero: an
+/// all-reduce of the output in forward, nothing in backward. With sequence_parallel, ids [batch, tokens] give [batch, this
+/// rank's tokens, width].
 at::Tensor embedding(const at::Tensor& ids, const Parameter& weight, const Context& context);
 
 }  // namespace weft

@@ -22,11 +22,11 @@ namespace {
 Init uniform(double bound) { return {Init::Kind::uniform, -bound, bound}; }
 Init constant(double value) { return {Init::Kind::constant, value, 0.0}; }
 
-/// Without the ranks that have the other parts the layer would compute something else.
+/// A split layer without the ranks of its other parts would compute something else.
 void refuse_split(const Parameter& weight) {
   if (!weight.split) return;
   throw InputError(
-      fmt::format("layer {}: it is split over {} ranks, but its block runs it without the Context that tells of them; call it "
+      fmt::format("layer {}: it is split over {} ranks, but its block calls it without a Context; call it "
                   "as layer(x, context)",
                   weight.split->layer, weight.split->parts));
 }
@@ -165,8 +165,8 @@ at::Tensor GroupNorm::operator()(const at::Tensor& x) {
   check.floats("x", x, 2);
   check.floating("weight", weight.value, {x.size(1)}, x);
   check.floating("bias", bias.value, {x.size(1)}, x);
-  // Contiguous, as LibTorch's kernels read them so, whatever their strides.
-  // Its backward crashes on images that lie channels last and take no gradient.
+  // Contiguous, because LibTorch's kernels ignore strides.
+  // LibTorch's backward crashes on channels-last images that take no gradient.
   const at::Tensor in = at::GradMode::is_enabled() && !x.requires_grad() ? x.contiguous() : x;
   return at::group_norm(in, groups, weight.value.contiguous(), bias.value.contiguous(), eps, /*cudnn_enabled=*/true);
 }

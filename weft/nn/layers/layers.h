@@ -1,10 +1,10 @@
-// Layers that weft's own models are made of. Each holds its parameters on the meta device until a FlatModel binds them, and
-// tells the rule their first values are drawn by.
+// Layers of weft's own models. Each holds its parameters on the meta device until a FlatModel binds them, and states how their
+// initial values are drawn.
 //
 // Their weight gradients are written straight into the flat gradient buffer (no temporary, no zeroing, no copy): the first
-// backward of a slot overwrites, later ones add. A layer that is used several times in one forward adds as well.
+// backward of a slot overwrites, later ones add. A layer used several times in one forward also adds.
 //
-// A layer that is split runs with the Context alone; called without it, it throws InputError.
+// A split layer needs the Context; called without it, it throws InputError.
 #pragma once
 
 #include <string>
@@ -16,29 +16,29 @@
 
 namespace weft {
 
-/// y = x W^T + b; x [..., in], W [out, in]. Drawn as PyTorch's Linear: uniform in +-1/sqrt(in), unless told.
+/// y = x W^T + b; x [..., in], W [out, in]. Initialised like PyTorch's Linear, uniform in +-1/sqrt(in), unless changed.
 struct Linear {
   Linear(int64_t in, int64_t out, bool with_bias = true);              ///< maps rows of `in` elements to rows of `out`
   at::Tensor operator()(const at::Tensor& x);                          ///< y [..., out]
-  at::Tensor operator()(const LayerInput& x, const Context& context);  ///< the same, split as nn/layers/linear.h says
-  /// Adds what Block::parameters() tells of the layer: `name`.weight and, where there is one, `name`.bias.
+  at::Tensor operator()(const LayerInput& x, const Context& context);  ///< the same, split as in nn/layers/linear.h
+  /// Adds the layer to Block::parameters(): `name`.weight and, if it has one, `name`.bias.
   void describe(std::vector<ParamSpec>& specs, const std::string& name);
   /// Weights from N(0, stddev^2), bias zero: GPT-2's rule.
   Linear& normal(double stddev);
   LinearParameters parameters() { return {&weight, bias.value.defined() ? &bias : nullptr}; }  ///< of this layer
 
   Parameter weight;  ///< [out, in]
-  Parameter bias;    ///< [out]; undefined: none
-  Init weight_init;  ///< the weight's first values
-  Init bias_init;    ///< the bias's first values
+  Parameter bias;    ///< [out]; undefined: no bias
+  Init weight_init;  ///< how the weight's initial values are drawn
+  Init bias_init;    ///< how the bias's initial values are drawn
 };
 
-/// Normalises over the last dimension, then y = x weight + bias; x [..., width]. Drawn as ones and zeros.
+/// Normalises over the last dimension, then y = x weight + bias; x [..., width]. Initialised to ones and zeros.
 struct LayerNorm {
   explicit LayerNorm(int64_t width, double eps = 1e-5);                ///< for rows of `width` elements
   at::Tensor operator()(const at::Tensor& x);                          ///< y [..., width]
-  at::Tensor operator()(const at::Tensor& x, const Context& context);  ///< the same, of this rank's tokens (Context)
-  /// Adds what Block::parameters() tells of the layer: `name`.weight and `name`.bias.
+  at::Tensor operator()(const at::Tensor& x, const Context& context);  ///< the same for this rank's tokens (Context)
+  /// Adds the layer to Block::parameters(): `name`.weight and `name`.bias.
   void describe(std::vector<ParamSpec>& specs, const std::string& name);
   NormParameters parameters() { return {&weight, &bias, eps}; }  ///< of this layer
 
@@ -47,13 +47,13 @@ struct LayerNorm {
   double eps;        ///< added to the variance
 };
 
-/// Divides by the root mean square over the last dimension (nn/functional/norms.h), then y = x weight; x [..., width]. Drawn as
-/// ones.
+/// Divides by the root mean square over the last dimension (nn/functional/norms.h), then y = x weight; x [..., width].
+/// Initialised to ones.
 struct RmsNorm {
   explicit RmsNorm(int64_t width, double eps = 1e-5);                  ///< for rows of `width` elements
-  at::Tensor operator()(const at::Tensor& x, const Context& context);  ///< as below, of this rank's tokens (Context)
+  at::Tensor operator()(const at::Tensor& x, const Context& context);  ///< as below, for this rank's tokens (Context)
   at::Tensor operator()(const at::Tensor& x);                          ///< y [..., width]
-  /// Adds what Block::parameters() tells of the layer: `name`.weight.
+  /// Adds the layer to Block::parameters(): `name`.weight.
   void describe(std::vector<ParamSpec>& specs, const std::string& name);
   NormParameters parameters() { return {&weight, nullptr, eps}; }  ///< of this layer
 
@@ -61,68 +61,68 @@ struct RmsNorm {
   double eps;        ///< added to the mean square
 };
 
-/// A row of its weight for each id. Drawn from N(0, stddev^2).
+/// Looks up a row of its weight for each id. Initialised from N(0, stddev^2).
 struct Embedding {
   Embedding(int64_t entries, int64_t width, double stddev);              ///< for ids in [0, entries)
   at::Tensor operator()(const at::Tensor& ids);                          ///< ids [...] int64 to [..., width]
-  at::Tensor operator()(const at::Tensor& ids, const Context& context);  ///< the same, split as nn/layers/embedding.h says
-  /// Adds what Block::parameters() tells of the layer: `name`.weight.
+  at::Tensor operator()(const at::Tensor& ids, const Context& context);  ///< the same, split as in nn/layers/embedding.h
+  /// Adds the layer to Block::parameters(): `name`.weight.
   void describe(std::vector<ParamSpec>& specs, const std::string& name);
 
   Parameter weight;  ///< [entries, width]
-  double stddev;     ///< of the weight's first values
+  double stddev;     ///< standard deviation of the initial weight
 };
 
-/// 2-d, padding kernel/2; x [n, in, h, w]. Drawn as PyTorch's Conv2d, unless told.
+/// 2-d convolution with padding kernel/2; x [n, in, h, w]. Initialised like PyTorch's Conv2d, unless changed.
 struct Conv2d {
-  /// With filters of `kernel` x `kernel` pixels, at every pixel or, with a stride of 2, every second.
+  /// Has filters of `kernel` x `kernel` pixels, applied at every pixel or, with a stride of 2, at every second one.
   Conv2d(int64_t in, int64_t out, int64_t kernel, bool with_bias = true, int64_t stride = 1);
-  /// y [n, out, h, w] for an odd kernel, h + 1 and w + 1 for an even one; about half of them with a stride of 2.
+  /// y [n, out, h, w] for an odd kernel, h + 1 and w + 1 for an even one; about half of that with a stride of 2.
   at::Tensor operator()(const at::Tensor& x);
-  at::Tensor operator()(const at::Tensor& x, const Context& context);  ///< the same, split as nn/images/convolution.h says
-  /// Adds what Block::parameters() tells of the layer: `name`.weight and, where there is one, `name`.bias.
+  at::Tensor operator()(const at::Tensor& x, const Context& context);  ///< the same, split as in nn/images/convolution.h
+  /// Adds the layer to Block::parameters(): `name`.weight and, if it has one, `name`.bias.
   void describe(std::vector<ParamSpec>& specs, const std::string& name);
 
-  /// Weights from N(0, 2 / (out kernel^2)), which keeps the size of gradients behind a ReLU (He et al. 2015, arXiv:1502.01852,
+  /// Weights from N(0, 2 / (out kernel^2)), which keeps gradients' magnitude through a ReLU (He et al. 2015, arXiv:1502.01852,
   /// "fan out"); for a layer without bias.
   Conv2d& kaiming_normal();
 
   Parameter weight;  ///< [out, in, kernel, kernel]
-  Parameter bias;    ///< [out]; undefined: none
-  Init init;         ///< the first values of both
+  Parameter bias;    ///< [out]; undefined: no bias
+  Init init;         ///< how both parameters' initial values are drawn
   int64_t stride;    ///< 1 or 2
 };
 
-/// Normalises each channel over the micro-batch, or those of several ranks (nn/images/batch_norm.h); keeps running statistics
-/// for evaluation (nn/flat/flat_model.h says how they are combined).
+/// Normalises each channel over the micro-batch, or over several ranks' (nn/images/batch_norm.h); keeps running statistics for
+/// evaluation, combined as in nn/flat/flat_model.h.
 struct BatchNorm2d {
   explicit BatchNorm2d(int64_t channels, double momentum = 0.1, double eps = 1e-5);  ///< for x [n, channels, h, w]
   at::Tensor operator()(const at::Tensor& x, const Context& context);                ///< y like x
-  /// relu(y + shortcut), as batch_norm_relu() makes it.
+  /// Returns relu(y + shortcut), as batch_norm_relu() does.
   at::Tensor relu(const at::Tensor& x, const Context& context, const at::Tensor& shortcut = {});
-  /// Adds what Block::parameters() tells of the layer: `name`.weight, .bias, .running_mean and .running_var.
+  /// Adds the layer to Block::parameters(): `name`.weight, .bias, .running_mean and .running_var.
   void describe(std::vector<ParamSpec>& specs, const std::string& name);
 
-  Parameter weight;        ///< [channels], ones at first
-  Parameter bias;          ///< [channels], zeros at first
-  Parameter running_mean;  ///< [channels], a statistic, zeros at first
-  Parameter running_var;   ///< [channels], a statistic, ones at first
+  Parameter weight;        ///< [channels], initially ones
+  Parameter bias;          ///< [channels], initially zeros
+  Parameter running_mean;  ///< [channels], a statistic, initially zeros
+  Parameter running_var;   ///< [channels], a statistic, initially ones
   double momentum;         ///< share of a micro-batch's statistics in the running ones
   double eps;              ///< added to the variance
 };
 
-/// Normalises groups of channels of each sample (Wu & He 2018, arXiv:1803.08494): without statistics, so that neither batch nor
-/// ranks matter to it.
+/// Normalises groups of channels of each sample (Wu & He 2018, arXiv:1803.08494). It has no running statistics, and results do
+/// not depend on batch or ranks.
 struct GroupNorm {
-  /// For x [n, channels, h, w]. Throws InputError unless `groups` divides the channels.
+  /// Takes x [n, channels, h, w]. Throws InputError unless `groups` divides the channels.
   GroupNorm(int64_t channels, int64_t groups, double eps = 1e-5);
   at::Tensor operator()(const at::Tensor& x);  ///< y like x
-  /// Adds what Block::parameters() tells of the layer: `name`.weight and `name`.bias.
+  /// Adds the layer to Block::parameters(): `name`.weight and `name`.bias.
   void describe(std::vector<ParamSpec>& specs, const std::string& name);
 
-  Parameter weight;  ///< [channels], ones at first
-  Parameter bias;    ///< [channels], zeros at first
-  int64_t groups;    ///< of as many channels each
+  Parameter weight;  ///< [channels], initially ones
+  Parameter bias;    ///< [channels], initially zeros
+  int64_t groups;    ///< number of groups, all of equal size
   double eps;        ///< added to the variance
 };
 

@@ -23,11 +23,11 @@ namespace weft {
 namespace {
 
 void check_input(const LayerInput& x) {
-  if (x.tensors.empty()) throw InputError("linear layer: it has no input");
+  if (x.tensors.empty()) throw InputError("linear layer: no input tensor");
   for (const at::Tensor& input : x.tensors) TensorChecks("linear layer").floats("x", input, 1);
 }
 
-/// Parts of the columns: the products of whole rows of x with this rank's rows of the weights.
+/// Parts of the columns: products of whole rows of x with this rank's rows of the weights.
 Tensors columns(const at::Tensor& x, const std::vector<LinearParameters>& layers, const Context& context) {
   const std::string what = "input of " + layers.front().weight->split->layer;
   const auto has_places = [](const LinearParameters& layer) { return gradients_have_places(*layer.weight, layer.bias); };
@@ -38,7 +38,7 @@ Tensors columns(const at::Tensor& x, const std::vector<LinearParameters>& layers
   return outputs;
 }
 
-/// The ranks' parts of the columns side by side, without padding.
+/// The ranks' parts of the columns, concatenated without padding.
 at::Tensor joined(const at::Tensor& part, const Split& split, const Context& context) {
   const at::Tensor padded = join_over(part, part.dim() - 1, context.tp, "output of " + split.layer);
   const at::Tensor y = padded.narrow(-1, 0, split.segments.front());
@@ -52,8 +52,8 @@ LayerInput part_of_rows(const LayerInput& input, const Split& split, const at::T
   const at::Tensor x = input.value();
   if (x.size(-1) != whole) {
     throw InputError(
-        fmt::format("layer {}: its input has rows of {}; split by rows over {} ranks it takes {}, or {} of which it "
-                    "takes its part",
+        fmt::format("layer {}: its input has rows of {}; split by rows over {} ranks, it takes its part of {}, "
+                    "or all {}",
                     split.layer, x.size(-1), split.parts, weight.size(1), whole));
   }
   const std::string what = "input of " + split.layer;
@@ -61,7 +61,7 @@ LayerInput part_of_rows(const LayerInput& input, const Split& split, const at::T
   return own_part(all, all.dim() - 1, context.tp, what);
 }
 
-/// A part of the sum: the product of this rank's part of the rows of x with its columns of the weight.
+/// One term of the sum: the product of this rank's part of the rows of x with its columns of the weight.
 at::Tensor partial_rows(const LayerInput& x, Parameter& weight, Parameter* bias, const Context& context) {
   const Split& split = *weight.split;
   const std::string what = "output of " + split.layer;
@@ -83,7 +83,7 @@ at::Tensor partial_rows(const LayerInput& x, Parameter& weight, Parameter* bias,
   return bias ? y.add_(whole_value(*bias, context)) : y;
 }
 
-/// Of a layer that is not in pieces: x [..., in], weight [out, in], bias [out].
+/// Checks a layer that is not in pieces: x [..., in], weight [out, in], bias [out].
 void check_layer(const LayerInput& x, const Parameter& weight, const Parameter* bias) {
   const TensorChecks check("linear layer");
   check_input(x);
@@ -96,7 +96,7 @@ void check_layer(const LayerInput& x, const Parameter& weight, const Parameter* 
 at::Tensor linear_in_pieces(const LayerInput& input, Parameter& weight, Parameter* bias, int64_t pieces) {
   if (gradients_have_places(weight, bias)) return apply(kMatrixLayer, input, weight, bias, pieces);
   const at::Tensor x = input.value();
-  return of_batch_pieces(
+  return map_batch_pieces(
       pieces, [&](int64_t piece) { return at::linear(batch_piece(x, piece, pieces), weight.value, value_of(bias)); });
 }
 
@@ -120,18 +120,18 @@ at::Tensor linear(const LayerInput& x, Parameter& weight, Parameter* bias, const
     const at::Tensor y = columns(x.value(), {{&weight, bias}}, context).front();
     return weight.split->joined ? joined(y, *weight.split, context) : y;
   }
-  // An error of LibTorch's, as that of the product would be: whoever runs the block names it.
+  // A LibTorch error, like the product's own: the caller that runs the block adds its name.
   TORCH_CHECK(context.tp.size() == 1 || x.sizes().back() == weight.value.size(1),
-              "a linear layer that no rule splits takes rows of ", weight.value.size(1), ", but its input has rows of ",
+              "a linear layer without a split rule takes rows of ", weight.value.size(1), ", but its input has rows of ",
               x.sizes().back(),
-              ": if the layer before it is split by columns, split this one by rows, or join that one's outputs");
+              ": if the previous layer is split by columns, split this one by rows, or join the outputs of the previous one");
   check_layer(x, weight, bias);
   if (!context.layout.sequence_parallel) return linear_in_pieces(x, weight, bias, context.layout.batch_pieces);
   return at::linear(x.value(), whole_value(weight, context), bias ? std::optional(whole_value(*bias, context)) : std::nullopt);
 }
 
 LayerCall by_columns(const std::vector<LinearParameters>& layers, const Context& context) {
-  if (layers.empty()) throw InputError("linear layers: there are none");
+  if (layers.empty()) throw InputError("linear layers: the list is empty");
   const std::optional<Split>& split = layers.front().weight->split;
   return {.mathematics = kMatrixLayer,
           .layers = layers,

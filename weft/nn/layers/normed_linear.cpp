@@ -15,8 +15,8 @@ namespace weft {
 
 namespace {
 
-/// Whether by_columns() gives a layer's output: whole layers are its case of one rank.
-bool goes_by_columns(const LinearParameters& layer, const Context& context) {
+/// Returns whether by_columns() gives a layer's output: whole layers are the case of one rank.
+bool is_by_columns(const LinearParameters& layer, const Context& context) {
   if (!gradients_have_places(*layer.weight, layer.bias)) return false;
   const std::optional<Split>& split = layer.weight->split;
   if (!split) return context.tp.size() == 1 && context.layout.batch_pieces == 1;
@@ -46,7 +46,7 @@ Branch normed_linear(const at::Tensor& x, const at::Tensor& added, const NormPar
   check.floats("x", x, 1);
   if (added.defined()) check.floating("added", added, x.sizes(), x);
   const Norm by{whole_value(*norm.weight, context), norm.bias ? whole_value(*norm.bias, context) : at::Tensor(), norm.eps};
-  const auto fits = [&context](const LinearParameters& layer) { return goes_by_columns(layer, context); };
+  const auto fits = [&context](const LinearParameters& layer) { return is_by_columns(layer, context); };
   if (std::all_of(layers.begin(), layers.end(), fits)) {
     Tensors all = apply(by_columns(layers, context), NormedRows{x, added, by});
     Branch branch{all.front(), {all.begin() + 1, all.end()}};

@@ -1,7 +1,6 @@
-// normed_linear: what a branch of a residual network begins with, as one operation of autograd: the stream, with what the last
-// branch adds to it; a norm of it; and the linear layers behind that. It keeps the stream and two numbers a row for backward;
-// the norm's output, which the layers' weight gradients need, costs less to make again than to keep, and the stream's gradients
-// meet inside.
+// normed_linear: the start of a branch of a residual network as one autograd operation: the stream plus the previous branch's
+// output, the norm of this sum, and the linear layers that follow. Keeps the stream and two numbers per row for backward. The
+// norm's output, needed for weight gradients, is recomputed, which is cheaper; the stream's gradients are added inside.
 #pragma once
 
 #include <vector>
@@ -11,15 +10,15 @@
 
 namespace weft {
 
-/// The stream that goes on past a branch, and what its first layers give.
+/// The stream that bypasses a branch, and the outputs of the branch's first layers.
 struct Branch {
   at::Tensor stream;  ///< like x
-  Tensors outputs;    ///< of the layers, in their order
+  Tensors outputs;    ///< outputs of the layers, in order
 };
 
-/// stream = x + added, of x alone where `added` is undefined, [batch, tokens, width] both; outputs = linear(norm(stream)) of
-/// each layer. The layers may be split (nn/layers/linear.h); where several are, all are split alike. Layers in pieces, joined
-/// ones, and those whose gradients have no places, are run as operations by themselves.
+/// stream = x + added, or x alone if `added` is undefined, both [batch, tokens, width]; outputs = linear(norm(stream)) for each
+/// layer. The layers may be split (nn/layers/linear.h), all in the same way. Layers in pieces, joined layers, and layers for
+/// which gradients_have_places() is false run as separate operations.
 Branch normed_linear(const at::Tensor& x, const at::Tensor& added, const NormParameters& norm,
                      const std::vector<LinearParameters>& layers, const Context& context);
 

@@ -31,10 +31,10 @@ void check_classes(const at::Tensor& target, int64_t classes, int64_t ignored) {
   const auto* found = std::find_if(ids, ids + target.numel(), is_none);
   if (found == ids + target.numel()) return;
   throw InputError(
-      fmt::format("loss: target {} of place {} is none of the {} classes that the logits have", *found, found - ids, classes));
+      fmt::format("loss: target {} at position {} is not one of the {} classes of the logits", *found, found - ids, classes));
 }
 
-/// A sum above float32's largest is infinite, as it is in float32 operators: a loss that diverged.
+/// A sum above float32's largest becomes infinity, as in float32 operators: the loss diverged.
 double as_float(double sum) {
   constexpr double kLargest = std::numeric_limits<float>::max();
   return std::abs(sum) > kLargest ? std::copysign(std::numeric_limits<double>::infinity(), sum) : sum;
@@ -69,7 +69,7 @@ struct ClassLossFunction : torch::autograd::Function<ClassLossFunction> {
     return sum;
   }
 
-  /// In place: a second backward of the same graph is refused, as the saved tensor has changed.
+  /// Works in place: a second backward of the same graph is refused, as the saved tensor has changed.
   static variable_list backward(AutogradContext* context, const variable_list& gradients) {
     refuse_second_order("loss");
     return {context->get_saved_variables().front().mul_(gradients.front()), {}, {}, {}};
@@ -91,7 +91,7 @@ at::Tensor class_loss(const at::Tensor& logits, const at::Tensor& target, int64_
   check.that(logits.scalar_type() == at::kFloat && logits.dim() == 2 && logits.size(1) > 0, "logits", logits,
              "Float [rows, classes]");
   check.sizes("target", target, {logits.size(0)}, logits);
-  check.that(fits_class_loss(logits, target), "target", target, "Long, beside logits on the CPU");
+  check.that(fits_class_loss(logits, target), "target", target, "Long, with logits on the CPU");
   return ClassLossFunction::apply(logits, target, ignored, at::GradMode::is_enabled() && logits.requires_grad());
 }
 

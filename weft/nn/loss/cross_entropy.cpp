@@ -19,13 +19,13 @@ namespace {
 
 constexpr int64_t kIgnoreIndex = -100;
 
-/// The logits [..., classes], of some classes; and whether the target is of class ids, [...], not [..., classes].
+/// Returns the checked logits [..., classes]; `of_ids`: the target is of class ids [...], otherwise [..., classes].
 at::Tensor checked_logits(const Tensors& outputs, const at::Tensor& target, bool of_ids) {
   const TensorChecks check("loss");
   if (outputs.empty()) throw InputError("loss: the last block has no outputs");
   const at::Tensor& logits = outputs.front();
   check.floats("logits", logits, 1);
-  check.that(logits.size(-1) > 0, "logits", logits, "of one class at least");
+  check.that(logits.size(-1) > 0, "logits", logits, "[..., classes] with at least one class");
   if (!of_ids && target.dim() > 0 && target.size(-1) != logits.size(-1))
     throw InputError(fmt::format("loss: targets for {} classes, logits of {}", target.size(-1), logits.size(-1)));
   check.sizes("target", target, of_ids ? logits.sizes().slice(0, logits.dim() - 1) : logits.sizes(), logits);
@@ -33,10 +33,10 @@ at::Tensor checked_logits(const Tensors& outputs, const at::Tensor& target, bool
   return logits;
 }
 
-/// Otherwise it tells how likely each class is.
+/// Returns whether the target has class ids; otherwise it has class probabilities.
 bool is_of_ids(const at::Tensor& target) { return !target.defined() || !target.is_floating_point(); }
 
-/// The logits, and the class that each target is of: the likeliest.
+/// The logits, and the most likely class of each target.
 std::pair<at::Tensor, at::Tensor> logits_and_labels(const Tensors& outputs, const at::Tensor& target) {
   const bool of_ids = is_of_ids(target);
   return {checked_logits(outputs, target, of_ids), of_ids ? target : target.argmax(-1)};
@@ -75,7 +75,7 @@ Loss smoothed_cross_entropy(double smoothing) {
 }
 
 int64_t count_hits(const Tensors& outputs, const at::Tensor& target) {
-  // An ignored target is negative and so never equals a class.
+  // An ignored target is negative, so it never equals a class.
   const auto [logits, labels] = logits_and_labels(outputs, target);
   return logits.argmax(-1).eq(labels).sum().item<int64_t>();
 }

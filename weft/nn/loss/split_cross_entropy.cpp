@@ -37,32 +37,32 @@ constexpr const char* kWhat = "logits";
 using torch::autograd::AutogradContext;
 using torch::autograd::variable_list;
 
-/// Classes that lie in one place.
+/// A range of classes, as one rank or piece holds.
 struct Classes {
   int64_t first = 0;
-  int64_t count = 0;  ///< without padding
+  int64_t count = 0;  ///< excluding padding
 };
 
-/// Those of a piece of this rank's, of which each rank has so many.
+/// Classes of one piece of this rank, where each rank has `pieces`.
 Classes own_classes(int64_t classes, const Group& group, int64_t pieces, int64_t piece) {
   const int64_t size = ceil_divide(classes, group.size() * pieces);
   const int64_t first = std::min(classes, size * (group.rank() * pieces + piece));
   return {first, std::min(classes, first + size) - first};
 }
 
-/// Targets as indices into own classes, 0 for others; and which are its own.
+/// Targets as indices into own classes, 0 for others; and a mask of own targets.
 std::tuple<at::Tensor, at::Tensor> own_targets(const at::Tensor& target, const Classes& own) {
   const at::Tensor mine = target.ge(own.first).bitwise_and_(target.lt(own.first + own.count));
   return {target.sub(own.first).masked_fill_(mine.bitwise_not(), 0), mine};
 }
 
-/// The largest of each row; of none -inf.
+/// The largest of each row; -inf for empty rows.
 at::Tensor largest(const at::Tensor& logits) {
   if (logits.size(1) > 0) return logits.amax(1);
   return at::full({logits.size(0)}, -std::numeric_limits<float>::infinity(), logits.options());
 }
 
-/// [2, targets]: of a piece's logits the sums of exponentials, and the target's logit where it is among them.
+/// [2, targets]: a piece's sums of exponentials, and the target's logit if it is in the piece.
 at::Tensor sums_of(const at::Tensor& logits, const at::Tensor& target, const at::Tensor& top, const Classes& own) {
   const at::Tensor sums = at::zeros({2, logits.size(0)}, logits.options());
   if (own.count == 0) return sums;
@@ -73,7 +73,7 @@ at::Tensor sums_of(const at::Tensor& logits, const at::Tensor& target, const at:
   return sums;
 }
 
-/// Into `dx`, of a piece: softmax - one-hot, times the factor of each row.
+/// Writes a piece's gradient to `dx`: softmax - one-hot, times the factor of each row.
 void put_gradient(at::Tensor dx, const at::Tensor& logits, const at::Tensor& target, const at::Tensor& log_sum,
                   const at::Tensor& factors, const Classes& own) {
   at::sub_out(dx, logits, log_sum.unsqueeze(1));
@@ -86,7 +86,7 @@ void put_gradient(at::Tensor dx, const at::Tensor& logits, const at::Tensor& tar
   if (own.count < logits.size(1)) dx.narrow(1, own.count, logits.size(1) - own.count).zero_();
 }
 
-/// The sum over rows of log-sum-exp less the target's logit; logits [pieces, targets, classes of a piece].
+/// The sum over rows of log-sum-exp minus the target's logit; logits [pieces, targets, classes of a piece].
 struct VocabularyLoss : torch::autograd::Function<VocabularyLoss> {
   static at::Tensor forward(AutogradContext* context, const at::Tensor& logits, const at::Tensor& target, int64_t classes,
                             const Group& group) {
@@ -125,7 +125,7 @@ struct VocabularyLoss : torch::autograd::Function<VocabularyLoss> {
   }
 };
 
-/// Targets that count. Throws InputError for one that is no class: no rank would have its logit.
+/// Number of targets that count. Throws InputError for one that is not a class: no rank would have its logit.
 int64_t count_targets(const at::Tensor& target, int64_t classes) {
   const at::Tensor counts = target.ne(kIgnored);
   const at::Tensor wrong = target.lt(0).bitwise_or_(target.ge(classes)).bitwise_and_(counts);
@@ -133,7 +133,7 @@ int64_t count_targets(const at::Tensor& target, int64_t classes) {
   if (found.is_meta()) return target.numel();
   const at::Tensor numbers = found.cpu();
   if (numbers[1].item<int64_t>() > 0) {
-    throw InputError(fmt::format("loss: target {} is no class of {}; check the data, or the model's vocabulary",
+    throw InputError(fmt::format("loss: target {} is not one of {} classes; check the data, or the model's vocabulary",
                                  target.masked_select(wrong)[0].item<int64_t>(), classes));
   }
   return numbers[0].item<int64_t>();
@@ -150,7 +150,7 @@ at::Tensor in_pieces(const at::Tensor& logits, const at::Tensor& target, int64_t
   return logits.reshape({pieces, targets, logits.size(-1)});
 }
 
-/// Whether the logits are parts; if not, they are of all classes, or on the meta device of any, as costs are taken.
+/// Returns whether the logits are parts; otherwise they cover all classes, or any number on the meta device (cost measurement).
 bool is_part(const Tensors& outputs, const at::Tensor& target, int64_t classes, const Context& context) {
   const TensorChecks check("loss");
   if (outputs.empty()) throw InputError("loss: the last block has no outputs");
@@ -190,7 +190,7 @@ Hits vocabulary_hits(int64_t classes) {
     at::Tensor top = best[0].clone();
     for (const at::Tensor& other : best) top = at::maximum(top, other);
     context.tp.all_reduce(top, ReduceOp::max, kWhat).wait();
-    // The first of equal ones, as argmax has it: others' rows say a class that there is not.
+    // Of equal logits, the first wins, as in argmax; other ranks' rows hold an invalid class.
     at::Tensor winner = at::full({top.size(0)}, classes, target.options());
     for (size_t piece = 0; piece < best.size(); ++piece) {
       winner = at::minimum(winner, at::where(best[piece].eq(top), where[piece], classes));

@@ -7,13 +7,13 @@
 
 namespace weft {
 
-/// cross_entropy() of `classes` classes, whose logits may also be this rank's part of context.tp's: [..., its classes], padded
-/// at the end where they do not divide; or several pieces of them (nn/tensor_parallel/reproducible_parts.h). Stable (logits
-/// less their maximum); float32. Traffic a rank, of n and t targets: 3 numbers a target in two all-reduces, 24 (n-1)/n t bytes
-/// forward, none backward.
+/// Cross entropy over `classes` classes, from whole logits or, divided over context.tp, a part [..., own classes] padded at the
+/// end if uneven, or several pieces (nn/tensor_parallel/reproducible_parts.h). Computed in float32 on logits less their
+/// maximum, for stability. Traffic per rank, for n ranks and t targets: 3 numbers per target in two all-reduces, 24 (n-1)/n t
+/// bytes forward, 0 backward.
 Loss vocabulary_cross_entropy(int64_t classes);
 
-/// count_hits() of the same.
+/// count_hits() for the same logits.
 Hits vocabulary_hits(int64_t classes);
 
 }  // namespace weft

@@ -25,15 +25,15 @@ std::string_view last_part(std::string_view name) {
   return name.substr(dot == std::string_view::npos ? 0 : dot + 1);
 }
 
-/// BatchNorm's running_mean and running_var, and what others name so.
+/// BatchNorm's running_mean and running_var, and buffers of other modules with that prefix.
 bool is_running(const std::string& name) { return last_part(name).starts_with("running_"); }
 
 /// BatchNorm's count of forwards.
 bool is_count(const std::string& name) { return last_part(name) == "num_batches_tracked"; }
 
-class ModuleBlock : public Block, public ChecksSplits, public DrawsAs {
+class ModuleBlock : public Block, public ChecksSplits, public HasRandomName {
  public:
-  /// Of modules that may be split one by one.
+  /// Takes modules, each of which may be split.
   ModuleBlock(const std::string& name, std::shared_ptr<torch::nn::Module> module, const std::vector<ChainModule>& modules)
       : ModuleBlock(name, std::move(module), std::function<Tensors(const Tensors&)>()) {
     chain_ = std::make_unique<ModuleChain>(name, modules);
@@ -72,7 +72,7 @@ class ModuleBlock : public Block, public ChecksSplits, public DrawsAs {
     std::vector<ParamSpec> specs;
     for (const std::unique_ptr<Held>& held : held_) {
       const at::Tensor& value = held->parameter.value;
-      // One that loses small changes is no statistic, so all of them are wide.
+      // A narrow statistic would lose small changes, so all statistics are wide.
       const bool statistic = held->kind == Kind::statistic;
       specs.push_back({.name = held->name,
                        .parameter = &held->parameter,
@@ -102,15 +102,15 @@ class ModuleBlock : public Block, public ChecksSplits, public DrawsAs {
     for (const std::unique_ptr<Held>& held : held_) {
       if (!held->parameter.split) continue;
       throw InputError(
-          fmt::format("layout: block '{}', layer {}: it is within a torch module that runs as one, whose layers cannot be "
-                      "split; make the model of its layers by sequential_model(), or leave it whole",
+          fmt::format("layout: block '{}', layer {}: it is inside a torch module that runs as a unit, whose layers cannot be "
+                      "split; build the model from its layers with sequential_model(), or leave it whole",
                       name_, held->parameter.split->layer));
     }
     if (input.is_whole()) return {};
     throw InputError(
-        fmt::format("layout: block '{}' takes the whole, but each rank has a part of the output of layer {}; join that one's "
-                    "outputs (SplitRule::joined)",
-                    name_, input.layer));
+        fmt::format("layout: block '{}' needs its whole input, but each rank has a part of the output of layer {}; join the "
+                    "outputs of {} (SplitRule::joined)",
+                    name_, input.layer, input.layer));
   }
 
  private:
@@ -122,15 +122,15 @@ class ModuleBlock : public Block, public ChecksSplits, public DrawsAs {
     bool embedding = false;
   };
 
-  /// A buffer that is no statistic. A count goes on by what a step's first forward adds: micro-batches that follow, and blocks
-  /// that are computed again, leave it as it is, so that it is the same in every layout.
+  /// A buffer that is not a statistic. A count advances by what a step's first forward adds; later micro-batches and recomputed
+  /// blocks leave it unchanged, so it is the same in every layout.
   struct Buffer {
     std::string name;
     at::Tensor value;
     bool counts = false;
-    int64_t step = -1;       ///< that the count has taken in
-    uint32_t version = 0;    ///< that it had then: another one was written from outside, by a load
-    at::Tensor before = {};  ///< a forward that is not to count
+    int64_t step = -1;       ///< last step included in the count
+    uint32_t version = 0;    ///< version after that step; another version means that a load wrote the buffer
+    at::Tensor before = {};  ///< value before a forward that must not count
 
     void keep_count(int64_t now) { before = step == now && version == version_of(value) ? value.clone() : at::Tensor(); }
     void count_once(int64_t now) {
@@ -141,7 +141,7 @@ class ModuleBlock : public Block, public ChecksSplits, public DrawsAs {
     }
   };
 
-  /// Its modules as their owner has set them; an evaluation is one of all of them.
+  /// Runs the modules in their owner's modes; in an evaluation, all in eval().
   Tensors run(const Tensors& inputs, const Context& context) {
     if (inputs.empty() || !inputs.front().defined()) throw InputError(fmt::format("block {}: it has no input", name_));
     const auto forward = [&] { return chain_ ? Tensors{chain_->forward(inputs.front(), context)} : forward_(inputs); };
@@ -162,14 +162,14 @@ class ModuleBlock : public Block, public ChecksSplits, public DrawsAs {
     }
   }
 
-  /// torch's layers would add up their gradients over this rank's tokens alone.
+  /// Torch's layers would sum their gradients over this rank's tokens only.
   void refuse_sequence_parts(const Context& context) const {
     if (!context.layout.sequence_parallel) return;
     throw InputError(fmt::format(
-        "layout.sequence_parallel: block '{}' is made of torch modules, which take whole sequences; leave it out", name_));
+        "layout.sequence_parallel: block '{}' is made of torch modules, which need whole sequences; set it to false", name_));
   }
 
-  /// Its running statistics are divided by the number of forwards so far, which differs with layouts and recomputing.
+  /// A cumulative mean is divided by the number of forwards so far, which depends on layouts and recomputing.
   void refuse_cumulative_means() const {
     for (const auto& entry : module_->named_modules()) {
       if (!is_cumulative<torch::nn::BatchNorm1dImpl>(*entry.value()) &&
@@ -193,12 +193,12 @@ class ModuleBlock : public Block, public ChecksSplits, public DrawsAs {
   std::string name_;
   std::shared_ptr<torch::nn::Module> module_;
   std::function<Tensors(const Tensors&)> forward_;
-  std::unique_ptr<ModuleChain> chain_;  ///< instead of forward_
+  std::unique_ptr<ModuleChain> chain_;  ///< used in place of forward_
   std::vector<std::unique_ptr<Held>> held_;
   std::vector<Buffer> buffers_;
 };
 
-/// Several modules of a sequence in a row, seen as one.
+/// Consecutive modules of a sequence, as one.
 std::shared_ptr<Block> joined_block(const std::string& name, const std::vector<torch::nn::AnyModule>& modules,
                                     const std::vector<std::string>& names) {
   auto holder = std::make_shared<torch::nn::Module>(name);
@@ -212,11 +212,11 @@ std::shared_ptr<Block> joined_block(const std::string& name, const std::vector<t
   return std::make_shared<ModuleBlock>(name, std::move(holder), chain);
 }
 
-/// What is registered at the sequence itself is in none of the blocks, which are made of its modules.
+/// Tensors registered on the sequence itself are in no block, as blocks are made of its modules.
 void refuse_own_tensors(const std::string& model, const torch::nn::SequentialImpl& sequence) {
   const auto refuse = [&model](const char* what, const std::string& name) {
     throw InputError(
-        fmt::format("model '{}': {} '{}' is registered at the sequence itself, of which only the modules run; "
+        fmt::format("model '{}': {} '{}' is registered at the sequence itself, but only its modules run; "
                     "register it at the module that reads it",
                     model, what, name));
   };

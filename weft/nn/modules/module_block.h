@@ -1,22 +1,22 @@
-// Blocks made of torch::nn modules: any module is a block, and a Sequential is a model that splits by itself.
+// Blocks made of torch::nn modules: any module is a block, and a Sequential is a model that is divided automatically.
 //
-// A heavy header (it includes torch/nn): only who wraps modules needs it. The module is constructed by its owner, values
-// included; rank 0's are taken everywhere.
+// A heavy header (it includes torch/nn): include it only to wrap modules. The owner constructs the module and its initial
+// values; rank 0's values are used on all ranks.
 //
-// Parameters that take no gradient (requires_grad) when training starts are frozen: they cost their memory, and no gradient,
-// optimizer state or reduction. Float32 buffers whose names begin with "running_" (BatchNorm's statistics) are combined as
-// nn/flat/flat_model.h says. Others, of any type that checkpoints have, are constant (BufferSpec): a forward that changes one
-// throws InputError, but for "num_batches_tracked", which goes on once a step whatever the layout.
+// Parameters whose requires_grad is false when training starts are frozen: they cost only their memory, with no gradient,
+// optimizer state or reduction. Float32 buffers whose names begin with "running_" (BatchNorm's statistics) are combined as in
+// nn/flat/flat_model.h. Other buffers, of any type that checkpoints support, are constant (BufferSpec): a forward that changes
+// one throws InputError, except "num_batches_tracked", which advances once per step in every layout.
 //
-// Each module trains or evaluates as its owner has set it (train(), eval()): a BatchNorm in eval() keeps its statistics in
-// every step. An evaluation puts all of them in eval(), and gives each its own flag back.
+// Each module trains or evaluates as its owner set it (train(), eval()): a BatchNorm in eval() never changes its statistics. An
+// evaluation puts all modules in eval(), then restores each one's flag.
 //
-// Random numbers that it takes from LibTorch's default generators (Dropout) are keyed by (seed, step, block, sample), as those
-// of every block are (nn/keyed_generators.h); its name here is the block's in that.
+// Random numbers from LibTorch's default generators (Dropout) are keyed by (seed, step, block, sample), as in every block
+// (nn/keyed_generators.h); the block's name is the one given here.
 //
-// Model::splits may divide a Linear, Conv2d or Embedding that is a module of sequential_model()'s sequence itself
-// (nn/modules/module_chain.h); their tensors are this rank's part once training starts. Nothing of another block is divided,
-// and a rule for it is refused.
+// Model::splits may divide a Linear, Conv2d or Embedding that is a direct module of sequential_model()'s sequence
+// (nn/modules/module_chain.h); their tensors are this rank's part once training starts. No other layer can be divided, and a
+// rule for one is refused.
 #pragma once
 
 #include <torch/nn/modules/container/any.h>
@@ -31,12 +31,12 @@
 
 namespace weft {
 
-/// A block that runs `forward`, whose parameters and buffers are those of `module`.
+/// A block that runs `forward`, with the parameters and buffers of `module`.
 std::shared_ptr<Block> module_block(std::string name, std::shared_ptr<torch::nn::Module> module,
                                     std::function<Tensors(const Tensors&)> forward);
 
-/// A model of one block that reports accuracy where its loss is of classes (hits_of()): `module` is a holder
-/// (torch::nn::Linear, or one made by TORCH_MODULE) with forward(Tensor).
+/// A model of one block. Reports accuracy if its loss is of classes (hits_of()). `module` is a holder (torch::nn::Linear, or
+/// one made by TORCH_MODULE) with forward(Tensor).
 template <typename Holder>
 Model module_model(const std::string& name, Holder module, const Loss& loss = cross_entropy) {
   auto block = module_block(name, module.ptr(),
@@ -45,7 +45,7 @@ Model module_model(const std::string& name, Holder module, const Loss& loss = cr
 }
 
 /// A model with a block for each module of the sequence; modules without parameters join the block before them. Parameters keep
-/// their names ("0.weight"). It reports accuracy where its loss is of classes (hits_of()). Throws InputError for an empty
+/// their names ("0.weight"). It reports accuracy if its loss is of classes (hits_of()). Throws InputError for an empty
 /// sequence.
 Model sequential_model(const std::string& name, torch::nn::Sequential sequence, const Loss& loss = cross_entropy);
 

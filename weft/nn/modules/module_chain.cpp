@@ -15,7 +15,7 @@ namespace {
 
 bool is_split(const Parameter* weight) { return weight && weight->split; }
 
-/// "torch::nn::BatchNorm1d", as a program has it.
+/// Class name as written in a program: "torch::nn::BatchNorm1d".
 std::string class_of(const torch::nn::Module& module) {
   std::string name = module.name();
   if (name.ends_with("Impl")) name.resize(name.size() - std::string_view("Impl").size());
@@ -28,7 +28,7 @@ std::string parts_of(const ActivationForm& input) {
 
 int64_t sum(const std::vector<int64_t>& values) { return std::accumulate(values.begin(), values.end(), int64_t{0}); }
 
-/// Whether parts of `given` are those that a layer split so takes. Flatten makes several positions of each.
+/// Returns whether parts of `given` match those that a layer with this split takes. Flatten turns each position into several.
 bool fits(const std::vector<int64_t>& given, const Split& split) {
   if (given.size() != split.segments.size()) return false;
   for (size_t i = 0; i < given.size(); ++i) {
@@ -83,12 +83,12 @@ void ModuleChain::refuse_splits_within(const ChainModule& module) const {
 
 ActivationForm ModuleChain::after_split(const ChainModule& module, const ActivationForm& input) const {
   const Split& split = *module.weight->split;
-  const std::string why_not = module.layer->why_not(split);
+  const std::string why_not = module.layer->split_refusal(split);
   if (!why_not.empty()) fail(module, why_not + "; leave it whole");
   if (split.dim != 0) return after_rows(module, input);
   if (!input.is_whole())
-    fail(module, fmt::format("split by columns it takes the whole, but {}; split this one by rows, or join that one's outputs",
-                             parts_of(input)));
+    fail(module, fmt::format("split by columns, it needs its whole input, but {}; split it by rows, or join the outputs of {}",
+                             parts_of(input), input.layer));
   const ActivationForm::Kind parts = module.layer->parts();
   if (split.joined || parts == ActivationForm::Kind::whole) return {};
   return {.kind = parts, .layer = module.name, .segments = split.segments};
@@ -97,9 +97,10 @@ ActivationForm ModuleChain::after_split(const ChainModule& module, const Activat
 ActivationForm ModuleChain::after_rows(const ChainModule& module, const ActivationForm& input) const {
   const Split& split = *module.weight->split;
   if (input.is_whole()) {
-    if (split.segments.size() > 1) fail(module, "split by rows in several segments it takes parts, but is given the whole");
+    if (split.segments.size() > 1)
+      fail(module, "split by rows in several segments, it needs a part of its input, but receives all; use one segment");
   } else if (input.kind != module.layer->parts()) {
-    fail(module, fmt::format("{}, along another dim than its rows; join that one's outputs", parts_of(input)));
+    fail(module, fmt::format("{}, along a dim other than its rows; join the outputs of {}", parts_of(input), input.layer));
   } else if (!fits(input.segments, split)) {
     fail(module, fmt::format("{}, which are not the parts of its rows: both need the same segments, divided by layout.tp",
                              parts_of(input)));
@@ -111,8 +112,8 @@ ActivationForm ModuleChain::after_whole(const ChainModule& module, const Activat
   const bool is_plain = module.parameters.empty() && module.module->buffers().empty();
   const std::optional<ActivationForm> output = is_plain ? part_wise(*module.module, input) : std::nullopt;
   if (output) return *output;
-  fail(module, fmt::format("{} takes the whole, but {}; join that one's outputs (SplitRule::joined)", class_of(*module.module),
-                           parts_of(input)));
+  fail(module, fmt::format("{} needs its whole input, but {}; join the outputs of {} (SplitRule::joined)",
+                           class_of(*module.module), parts_of(input), input.layer));
 }
 
 void ModuleChain::fail(const ChainModule& module, const std::string& text) const {

@@ -1,8 +1,8 @@
-// ModuleChain: torch::nn modules in a row that run as one block, and of which some may be split over tp.
+// ModuleChain: consecutive torch::nn modules that run as one block; some may be split over tp.
 //
-// A Linear, Conv2d or Embedding with a rule in Model::splits runs with the Context (nn/modules/module_layer.h); the modules
-// between two that are split take parts where they can (nn/modules/part_wise.h); all others run as they are, on whole
-// activations, the same on every rank of tp.
+// A Linear, Conv2d or Embedding with a rule in Model::splits runs with the Context (nn/modules/module_layer.h); modules between
+// two split ones work on parts if they can (nn/modules/part_wise.h); all others run unchanged on whole activations, the same on
+// every rank of tp.
 #pragma once
 
 #include <functional>
@@ -14,23 +14,23 @@
 
 namespace weft {
 
-/// A module in its place in a sequence.
+/// A module at its position in a sequence.
 struct ChainModule {
-  std::string name;                                   ///< there: "2"
-  std::shared_ptr<torch::nn::Module> module;          ///< what it is
+  std::string name;                                   ///< its name there: "2"
+  std::shared_ptr<torch::nn::Module> module;          ///< the module
   std::function<at::Tensor(const at::Tensor&)> run;   ///< its own forward
-  std::shared_ptr<const TorchLayer> layer = nullptr;  ///< as one that can be split; null: none
-  std::vector<ParamSpec> parameters = {};             ///< its own, with the names of the block
-  Parameter* weight = nullptr;                        ///< of them, where it can be split
-  Parameter* bias = nullptr;                          ///< the same; null: none
+  std::shared_ptr<const TorchLayer> layer = nullptr;  ///< the module as a layer that can be split; null: it cannot
+  std::vector<ParamSpec> parameters = {};             ///< its parameters, with the block's names
+  Parameter* weight = nullptr;                        ///< its weight among `parameters`, if it can be split
+  Parameter* bias = nullptr;                          ///< its bias among `parameters`; null: no bias
 };
 
-/// What a block of such modules does.
+/// The modules of one block, in order.
 class ModuleChain : public ChecksSplits {
  public:
   ModuleChain(std::string block, std::vector<ChainModule> modules)
-      : block_(std::move(block)), modules_(std::move(modules)) {}  ///< named, run and told of as `block`
-  /// Tells it the block's parameters, which outlive it. To be called once, before the rest.
+      : block_(std::move(block)), modules_(std::move(modules)) {}  ///< `block` is the name used in errors
+  /// Sets the block's parameters, which must outlive this object. Call once, before anything else.
   void bind(const std::vector<ParamSpec>& parameters);
   at::Tensor forward(at::Tensor x, const Context& context) const;  ///< through all modules
   ActivationForm check_splits(const ActivationForm& input) override;

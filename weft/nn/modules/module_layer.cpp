@@ -22,7 +22,7 @@ class TorchLinear : public TorchLayer {
   at::Tensor forward(const at::Tensor& x, Parameter& weight, Parameter* bias, const Context& context) const override {
     return linear(x, weight, bias, context);
   }
-  std::string why_not(const Split&) const override { return {}; }
+  std::string split_refusal(const Split&) const override { return {}; }
   ActivationForm::Kind parts() const override { return ActivationForm::Kind::rows; }
 };
 
@@ -37,10 +37,10 @@ class TorchConv2d : public TorchLayer {
       return convolve(in, weight.value, added ? std::optional(added->value) : std::nullopt);
     });
   }
-  std::string why_not(const Split&) const override {
-    if (options_.groups() != 1) return "a convolution in groups cannot be split";
+  std::string split_refusal(const Split&) const override {
+    if (options_.groups() != 1) return "a grouped convolution cannot be split";
     if (!std::holds_alternative<torch::enumtype::kZeros>(options_.padding_mode()))
-      return "of convolutions only those that pad with zeros can be split";
+      return "only convolutions with zero padding can be split";
     return {};
   }
   ActivationForm::Kind parts() const override { return ActivationForm::Kind::channels; }
@@ -64,8 +64,8 @@ class TorchEmbedding : public TorchLayer {
   at::Tensor forward(const at::Tensor& ids, Parameter& weight, Parameter* /*bias*/, const Context& context) const override {
     return embedding(ids, weight, context);
   }
-  std::string why_not(const Split& split) const override {
-    if (split.dim != 0 || split.segments.size() > 1) return "an embedding can be split by its vocabulary alone, as one segment";
+  std::string split_refusal(const Split& split) const override {
+    if (split.dim != 0 || split.segments.size() > 1) return "an embedding can be split only by its vocabulary, as one segment";
     if (options_.padding_idx() || options_.max_norm() || options_.scale_grad_by_freq() || options_.sparse())
       return "an embedding with padding_idx, max_norm, scale_grad_by_freq or sparse cannot be split";
     return {};
@@ -76,7 +76,7 @@ class TorchEmbedding : public TorchLayer {
   torch::nn::EmbeddingOptions options_;
 };
 
-/// The module where it is of this class, not one derived from it.
+/// The module if it is of exactly this class, not a derived one.
 template <class Module>
 const Module* exactly(const torch::nn::Module& module) {
   return typeid(module) == typeid(Module) ? dynamic_cast<const Module*>(&module) : nullptr;

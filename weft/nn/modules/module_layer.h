@@ -1,7 +1,7 @@
 // TorchLayer: a torch::nn layer that can be split over tp: Linear, Conv2d, Embedding.
 //
-// Unlike the module's own forward it runs with a Context, and reads weft's Parameters. A class that derives from one of these
-// is none: its forward may be another.
+// Unlike the module's own forward, it runs with a Context and reads weft's Parameters. Classes derived from these three do not
+// qualify: their forward may differ.
 #pragma once
 
 #include <memory>
@@ -16,19 +16,19 @@ class Module;
 
 namespace weft {
 
-/// What such a layer does with a split weight.
+/// Forward of such a layer with a split weight.
 class TorchLayer {
  public:
   virtual ~TorchLayer() = default;
-  /// As linear() (nn/layers/linear.h), split_convolution() or embedding() do.
+  /// Computes as linear() (nn/layers/linear.h), split_convolution() or embedding() do.
   virtual at::Tensor forward(const at::Tensor& x, Parameter& weight, Parameter* bias, const Context& context) const = 0;
-  /// Why its weight cannot be split so; empty: it can.
-  virtual std::string why_not(const Split& split) const = 0;
-  /// Parts that it takes and puts out; whole: neither.
+  /// Reason why the weight cannot be split this way; empty: it can.
+  virtual std::string split_refusal(const Split& split) const = 0;
+  /// Form of the parts that the layer takes and returns; whole: it takes and returns no parts.
   virtual ActivationForm::Kind parts() const = 0;
 };
 
-/// The module as such a layer; null: it is none.
+/// The module as a TorchLayer; null if it does not qualify.
 std::unique_ptr<TorchLayer> torch_layer(const std::shared_ptr<torch::nn::Module>& module);
 
 }  // namespace weft

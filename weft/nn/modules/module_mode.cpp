@@ -11,10 +11,10 @@ namespace weft {
 
 namespace {
 
-/// Modules with their flags, each before those within it; one that is within several is there for each.
+/// Modules with their flags, each before the modules within it; a module within several appears once for each.
 using Flags = std::vector<std::pair<std::shared_ptr<torch::nn::Module>, bool>>;
 
-/// train() sets all that is within a module too, so each comes after those that it is within.
+/// train() also sets all modules within, so each is set after those that contain it.
 void set_flags(const Flags& flags) {
   for (const auto& [module, training] : flags) {
     if (module->is_training() != training) module->train(training);

@@ -1,4 +1,4 @@
-// Whether a torch::nn module trains or evaluates is its owner's to say, of each module within it by itself.
+// The owner decides whether a torch::nn module trains or evaluates, separately for each module within it.
 #pragma once
 
 #include <functional>
@@ -11,7 +11,7 @@ class Module;
 
 namespace weft {
 
-/// run() while the module and all in it are in eval(); then, also where it throws, each has the flag that it had.
+/// Runs `run` with the module and all modules within it in eval(); then, also if it throws, restores each one's flag.
 Tensors run_in_evaluation(torch::nn::Module& module, const std::function<Tensors()>& run);
 
 }  // namespace weft

@@ -10,7 +10,7 @@ namespace weft {
 
 namespace {
 
-/// Whether it is of one of these classes, not of one derived from them.
+/// Returns whether it is of exactly one of these classes, not a derived one.
 template <class... Modules>
 bool is_any(const torch::nn::Module& module) {
   return ((typeid(module) == typeid(Modules)) || ...);
@@ -27,7 +27,7 @@ bool works_by_channel(const torch::nn::Module& module) {
   return is_any<MaxPool2dImpl, AvgPool2dImpl, AdaptiveMaxPool2dImpl, AdaptiveAvgPool2dImpl>(module);
 }
 
-/// [n, channels, h, w] to [n, channels x h x w], of which a part of the channels is a part.
+/// [n, channels, h, w] to [n, channels x h x w], where a part of the channels gives a contiguous part.
 bool flattens_samples(const torch::nn::Module& module) {
   if (!is_any<torch::nn::FlattenImpl>(module)) return false;
   const torch::nn::FlattenOptions& options = dynamic_cast<const torch::nn::FlattenImpl&>(module).options;

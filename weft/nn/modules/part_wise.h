@@ -1,4 +1,4 @@
-// part_wise: torch::nn modules without parameters that work on a part of an activation as they do on the whole.
+// part_wise: torch::nn modules without parameters that act on part of an activation as on the whole.
 #pragma once
 
 #include <optional>
@@ -11,9 +11,9 @@ class Module;
 
 namespace weft {
 
-/// What the module makes of parts: activation functions take any, pooling those by channels, and Flatten makes rows of these.
-/// Nothing for all others, which mix what ranks have apart (Softmax), or draw the same numbers for it (Dropout), or may
-/// (Functional).
+/// Returns the module's output form for an input of form `parts`: activation functions take any, pooling takes channels, and
+/// Flatten turns channels into rows. Returns nothing for all other modules, which mix parts of different ranks (Softmax), draw
+/// the same numbers for each part (Dropout), or may do either (Functional).
 std::optional<ActivationForm> part_wise(const torch::nn::Module& module, const ActivationForm& parts);
 
 }  // namespace weft

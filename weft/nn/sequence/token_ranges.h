@@ -1,4 +1,4 @@
-// token_ranges: which tokens of its samples a rank computes, as its Context says.
+// token_ranges: the tokens of each sample that a rank computes, derived from its Context.
 #pragma once
 
 #include <cstdint>
@@ -9,11 +9,11 @@
 
 namespace weft {
 
-/// Where `tokens` tokens of each sample, all that the ranks of context.tp have together, stand in the whole sequence: its part
+/// Positions, in the whole sequence, of the `tokens` tokens per sample that the ranks of context.tp hold in total: their part
 /// of the zig-zag cut over context.cp (nn/sequence/zigzag.h), in order.
 std::vector<ShardRange> sequence_ranges(const Context& context, int64_t tokens);
 
-/// The same of an activation between split layers, of which with sequence_parallel this rank has `tokens` tokens alone.
+/// The same for an activation between split layers, where with sequence_parallel this rank has `tokens` tokens of its own.
 std::vector<ShardRange> own_ranges(const Context& context, int64_t tokens);
 
 }  // namespace weft

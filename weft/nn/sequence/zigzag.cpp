@@ -12,10 +12,10 @@ namespace weft {
 
 namespace {
 
-/// `part` of each range, side by side.
+/// Concatenation of `part` of each range.
 template <class Part>
 at::Tensor join_parts(const std::vector<ShardRange>& ranges, int64_t dim, Part part) {
-  if (ranges.empty()) throw InputError("shards of a sequence: no ranges were given; take those of zigzag()");
+  if (ranges.empty()) throw InputError("shards of a sequence: no ranges were given; use the result of zigzag()");
   if (ranges.size() == 1) return part(ranges.front());
   std::vector<at::Tensor> parts;
   parts.reserve(ranges.size());
@@ -32,7 +32,7 @@ std::vector<ShardRange> zigzag(int64_t tokens, int ranks, int rank) {
   const int64_t chunks = ranks == 1 ? 1 : 2 * int64_t{ranks};
   if (tokens < 1 || tokens % chunks != 0) {
     throw InputError(fmt::format("zigzag: a sequence of {} tokens cannot be cut into {} equal chunks for {} ranks; take {}",
-                                 tokens, chunks, ranks, multiples_beside(tokens, chunks)));
+                                 tokens, chunks, ranks, nearest_multiples(tokens, chunks)));
   }
   if (ranks == 1) return {{0, tokens}};
   const int64_t length = tokens / chunks, first = rank, last = chunks - 1 - rank;
@@ -44,7 +44,7 @@ at::Tensor take_shards(const at::Tensor& x, int64_t dim, const std::vector<Shard
   check.dim("x", x, dim);
   for (const ShardRange& range : ranges) {
     check.that(range.begin >= 0 && range.begin <= range.end && range.end <= x.size(dim), "x", x,
-               fmt::format("of a dim {} that has positions {} to {}", dim, range.begin, range.end));
+               fmt::format("long enough in dim {} for positions {} to {}", dim, range.begin, range.end));
   }
   return join_parts(ranges, dim, [&](ShardRange range) { return x.narrow(dim, range.begin, range.end - range.begin); });
 }

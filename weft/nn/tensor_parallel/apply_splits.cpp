@@ -15,7 +15,7 @@ namespace weft {
 
 namespace {
 
-constexpr int64_t kMostNumbers = 64;  ///< of ranks that an error names
+constexpr int64_t kMostNumbers = 64;  ///< maximum rank numbers listed in an error
 
 std::string_view first_part(std::string_view name) { return name.substr(0, name.find('.')); }
 
@@ -24,7 +24,7 @@ std::string_view rest(std::string_view name) {
   return dot == std::string_view::npos ? std::string_view() : name.substr(dot + 1);
 }
 
-/// Part by part between dots.
+/// Matches part by part between dots.
 bool matches(std::string_view pattern, std::string_view name) {
   for (; !pattern.empty() && !name.empty(); pattern = rest(pattern), name = rest(name)) {
     if (first_part(pattern) != "*" && first_part(pattern) != first_part(name)) return false;
@@ -80,7 +80,7 @@ class Splitter {
     fail(rule.layer, "its split table has a rule for it, but no layer of that name has a weight");
   }
 
-  /// That layers find what they take: whole activations, or the parts that others before them put out.
+  /// Checks that each layer gets the form it takes: whole activations, or the parts of preceding layers.
   void check_forms() const {
     ActivationForm form;
     for (const NamedBlock& named : model_.blocks) {
@@ -92,20 +92,20 @@ class Splitter {
                             takes_parts(model_.top5)))
       return;
     fail(form.layer,
-         "each rank has a part of its output, of which the model's loss and hits take the whole; join it "
-         "(SplitRule::joined), or take vocabulary_cross_entropy() and vocabulary_hits()");
+         "each rank has a part of its output, but the model's loss and hits need the whole; join it "
+         "(SplitRule::joined), or use vocabulary_cross_entropy() and vocabulary_hits()");
   }
 
   void apply(const SplitRule& rule, const Named& weight) {
     const std::string layer = weight.name.substr(0, weight.name.size() - std::string_view(".weight").size());
     const int64_t dim = rule.kind == SplitKind::rows ? 1 : 0;
     if (weight.parameter->value.dim() < 2) {
-      fail(layer, fmt::format("its weight has {} dim, as that of a norm, which stays whole; leave out its rule",
+      fail(layer, fmt::format("its weight has {} dim, like a norm's, and must stay whole; remove its rule",
                               weight.parameter->value.dim()));
     }
     if (weight.parameter->value.dim() > 2 && fixed_parts_ > 0)
-      fail(layer, "run.reproducible_tp divides linear layers and embeddings alone, and this is a convolution; leave it out");
-    if (weight.parameter->split) fail(layer, "two rules of its split table are for it");
+      fail(layer, "run.reproducible_tp divides only linear layers and embeddings, not convolutions; set it to 0");
+    if (weight.parameter->split) fail(layer, "two rules of the split table match it");
     const Split split = split_of(rule, layer, dim, weight.parameter->value.size(dim));
     weight.parameter->split = split;
     if (rule.kind == SplitKind::rows) return;
@@ -125,7 +125,7 @@ class Splitter {
                 .layer = layer};
     if (split.segments.empty()) split.segments = {size};
     const int64_t sum = std::accumulate(split.segments.begin(), split.segments.end(), int64_t{0});
-    if (sum != size) fail(layer, fmt::format("its rule has segments of {} positions together, dim {} has {}", sum, dim, size));
+    if (sum != size) fail(layer, fmt::format("its rule has segments of {} positions in all; dim {} has {}", sum, dim, size));
     if (rule.joined && split.segments.size() > 1)
       fail(layer, "its rule joins the outputs of several segments; split it as one");
     if (rule.kind != SplitKind::vocabulary) check_divisible(rule, layer, split.segments);
@@ -140,23 +140,23 @@ class Splitter {
     if (rule.kind == SplitKind::vocabulary && (rule.unit != 1 || rule.segments.size() > 1))
       fail(layer, "its rule pads a vocabulary, which has neither units nor segments; split it by columns");
     if (rule.kind == SplitKind::rows && rule.joined)
-      fail(layer, "its rule joins what a split by rows puts out, which is a sum, and whole; leave out joined");
+      fail(layer, "its rule joins the output of a split by rows, which is a whole sum already; leave out joined");
   }
 
   void check_divisible(const SplitRule& rule, const std::string& layer, const std::vector<int64_t>& segments) const {
     for (const int64_t segment : segments) {
-      if (segment % rule.unit != 0) fail(layer, fmt::format("segments of {} are no multiple of {}", segment, rule.unit));
+      if (segment % rule.unit != 0) fail(layer, fmt::format("segments of {} are not a multiple of {}", segment, rule.unit));
       if (segment / rule.unit % std::max(ranks_, fixed_parts_) == 0) continue;
       const std::string unit = !rule.unit_name.empty() ? rule.unit_name : rule.kind == SplitKind::rows ? "inputs" : "outputs";
       const bool fixed = fixed_parts_ > 0;
       fail(layer, fmt::format("{} = {} does not divide its {} {}; {} may be {}", fixed ? "run.reproducible_tp" : "layout.tp",
                               fixed ? fixed_parts_ : ranks_, segment / rule.unit, unit, fixed ? "it" : "tp",
-                              fmt::join(numbers_that_go(), ", ")));
+                              fmt::join(valid_rank_counts(), ", ")));
     }
   }
 
-  /// The numbers of ranks that divide what every rule divides.
-  std::vector<int64_t> numbers_that_go() const {
+  /// Numbers of ranks valid for every rule.
+  std::vector<int64_t> valid_rank_counts() const {
     int64_t all = 0;
     for (const SplitRule& rule : model_.splits) {
       for (const Named& weight : parameters_) {

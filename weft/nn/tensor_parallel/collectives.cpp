@@ -19,7 +19,7 @@ namespace {
 using torch::autograd::AutogradContext;
 using torch::autograd::variable_list;
 
-/// What a collective's backward needs, kept as long as its graph.
+/// Data for a collective's backward, kept as long as its graph.
 struct Call : torch::CustomClassHolder {
   Call(Group group, std::string what, int64_t dim) : group(std::move(group)), what(std::move(what)), dim(dim) {}
   Group group;
@@ -28,7 +28,7 @@ struct Call : torch::CustomClassHolder {
   std::string backward() const { return "gradient of " + what; }
 };
 
-/// In place where nobody else has the gradient.
+/// Sums in place if the gradient has no other owner.
 at::Tensor summed(const at::Tensor& gradient, const Call& call) {
   const bool alone = gradient.is_contiguous() && gradient.use_count() == 1 && gradient.storage().use_count() == 1;
   at::Tensor sum = alone ? gradient.variable_data() : gradient.clone(at::MemoryFormat::Contiguous);
@@ -111,7 +111,7 @@ at::Tensor apply(Kind kind, const at::Tensor& x, int64_t dim, const Group& group
 void check_split_over(const Split& split, const Group& group) {
   if (split.segments.empty()) throw InputError(fmt::format("layer {}: its split has no segments", split.layer));
   if (split.parts == group.size()) return;
-  throw InputError(fmt::format("layer {}: it is split over {} ranks, but Context::tp has {}; hand on the block's own context",
+  throw InputError(fmt::format("layer {}: it is split over {} ranks, but Context::tp has {}; pass on the block's own context",
                                split.layer, split.parts, group.size()));
 }
 

@@ -26,7 +26,7 @@ namespace {
 using torch::autograd::AutogradContext;
 using torch::autograd::variable_list;
 
-/// Adds the sum of the pieces' gradients, which are made one by one as if each piece were all.
+/// Adds the sum of the pieces' gradients, each computed as if its piece were the whole.
 void add_piece_gradients(const WeightedLayer& layer, Parameter& weight, Parameter* bias, const at::Tensor& dy,
                          const at::Tensor& x, int64_t pieces) {
   const int64_t of_weight = weight.value.numel(), of_bias = bias ? bias->value.numel() : 0;
@@ -41,7 +41,7 @@ void add_piece_gradients(const WeightedLayer& layer, Parameter& weight, Paramete
   if (bias) add_gradient(*bias, sum.narrow(0, of_weight, of_bias));
 }
 
-/// What both directions need, kept as long as the graph.
+/// Data for both directions, kept as long as the graph.
 struct KeptCall : torch::CustomClassHolder {
   explicit KeptCall(LayerCall call) : call(std::move(call)) {}
 
@@ -56,15 +56,15 @@ struct KeptCall : torch::CustomClassHolder {
   }
 
   LayerCall call;
-  const Activation* activation = nullptr;  // of the inputs
-  bool is_used_up = false;                 // LayerInput::used_up()
+  const Activation* activation = nullptr;  // activation of the inputs
+  bool is_overwritable = false;            // LayerInput::overwritable()
   size_t num_inputs = 1;
   std::optional<double> eps = {};  // of the norm
   bool has_added = false, has_norm_bias = false;
 };
 using Kept = c10::intrusive_ptr<KeptCall>;
 
-/// What `product` makes is summed over the ranks.
+/// Sums the output of `product` over the ranks.
 Travelling begin_sum_of(const at::Tensor& product, const Group& group, const std::string& what) {
   std::vector<Work> works;
   works.push_back(group.all_reduce(product, ReduceOp::sum, what));
@@ -85,19 +85,19 @@ Tensors KeptCall::outputs(const at::Tensor& x, at::TensorList weights) const {
   Tensors all;
   for (size_t i = 0; i < weights.size(); ++i) {
     const std::optional<at::Tensor> bias = value_of(call.layers[i].bias);
-    all.push_back(of_batch_pieces(call.batch_pieces, [&](int64_t piece) {
+    all.push_back(map_batch_pieces(call.batch_pieces, [&](int64_t piece) {
       return layer.forward(batch_piece(in, piece, call.batch_pieces), weights[i], bias);
     }));
   }
   return all;
 }
 
-/// The gradient of x: the sum over the layers, and over the ranks where x comes by them.
+/// Begins the gradient of x: summed over the layers, and over the ranks if they share x.
 Travelling KeptCall::begin_input_gradient(const Tensors& dy, const at::Tensor& x, const Tensors& weights) const {
   const WeightedLayer& layer = call.mathematics;
   if (call.entry == LayerEntry::own) {
     const int64_t pieces = call.batch_pieces;
-    const at::Tensor dx = of_batch_pieces(pieces, [&](int64_t piece) {
+    const at::Tensor dx = map_batch_pieces(pieces, [&](int64_t piece) {
       return layer.input_gradient(batch_piece(dy.front(), piece, pieces), batch_piece(x, piece, pieces), weights.front());
     });
     return {{}, [dx] { return dx; }};
@@ -118,8 +118,8 @@ void KeptCall::add_gradients(const Tensors& dy, const at::Tensor& x) const {
   }
 }
 
-/// Gradients of the layers' outputs; of an output that nothing used there is none. `x` is the input as it is kept.
-Tensors with_zeros_for_none(Tensors dy, const KeptCall& kept, const at::Tensor& x, const Tensors& weights) {
+/// Gradients of the layers' outputs, zeros for unused outputs. `x` is the input as it is kept.
+Tensors with_zero_gradients(Tensors dy, const KeptCall& kept, const at::Tensor& x, const Tensors& weights) {
   for (size_t i = 0; i < dy.size(); ++i) {
     if (dy[i].defined()) continue;
     std::vector<int64_t> sizes = x.sizes().vec();
@@ -130,8 +130,8 @@ Tensors with_zeros_for_none(Tensors dy, const KeptCall& kept, const at::Tensor& 
   return dy;
 }
 
-/// Its tensors are the inputs (x and what is added, or an activation's), the norm's weight and bias, the layers' weights and
-/// their biases.
+/// Takes the inputs (x and the added tensor, or an activation's), the norm's weight and bias, the layers' weights and their
+/// biases.
 struct LayerFunction : torch::autograd::Function<LayerFunction> {
   static variable_list forward(AutogradContext* context, at::TensorList tensors, const Kept& kept) {
     const at::TensorList inputs = tensors.slice(0, kept->num_inputs);
@@ -145,7 +145,7 @@ struct LayerFunction : torch::autograd::Function<LayerFunction> {
       saved = {n.sum, n.mean, n.scale, norm.weight, norm.bias};
       outputs = {n.sum};
       x = n.y;
-      context->set_materialize_grads(false);  // a stream that nothing reads has no gradient, which is not zeros to be added
+      context->set_materialize_grads(false);  // an unused stream has no gradient; zeros need not be added
     } else {
       saved = inputs.vec();
       x = kept->activation ? kept->activation->value(saved) : saved.front();
@@ -169,7 +169,7 @@ struct LayerFunction : torch::autograd::Function<LayerFunction> {
     variable_list result =
         kept->eps ? through_norm(*kept, gradients, saved, weights)
                   : through_inputs(*kept, gradients, saved, weights, kept->activation || context->needs_input_grad(0));
-    result.resize(result.size() + num_layers + num_biases(kept->call) + 1);  // none for parameters and call
+    result.resize(result.size() + num_layers + num_biases(kept->call) + 1);  // undefined for parameters and call
     return result;
   }
 
@@ -183,7 +183,7 @@ struct LayerFunction : torch::autograd::Function<LayerFunction> {
                                     const Tensors& weights) {
     const Normalised n{saved[0], {}, saved[1], saved[2]};
     const Norm norm{saved[3], saved[4], *kept.eps};
-    const Tensors dy = with_zeros_for_none({gradients.begin() + 1, gradients.end()}, kept, n.sum, weights);
+    const Tensors dy = with_zero_gradients({gradients.begin() + 1, gradients.end()}, kept, n.sum, weights);
     const at::Tensor d_norm = through_layers(kept, dy, {normalise_again(n, norm)}, weights, true).front();
     NormGradients all = norm_gradients(d_norm, gradients.front(), n, norm);
     variable_list result = {all.x};
@@ -200,7 +200,7 @@ struct LayerFunction : torch::autograd::Function<LayerFunction> {
     return through_layers(kept, {dy}, inputs, weights, wanted);
   }
 
-  /// Adds to the gradients of the layers; returns those of the inputs, the first only if it is wanted.
+  /// Adds to the gradients of the layers; returns the gradients of the inputs, the first only if it is wanted.
   static variable_list through_layers(KeptCall& kept, const Tensors& dy, const variable_list& inputs, const Tensors& weights,
                                       bool wanted) {
     const LayerCall& call = kept.call;
@@ -211,7 +211,7 @@ struct LayerFunction : torch::autograd::Function<LayerFunction> {
     if (kept.is_gathered() && !deferred) rows = begin_gather(x, 1, call.group, call.input);
     if (wanted) dx = kept.begin_input_gradient(dy, x, weights);
     if (kept.activation) {
-      const bool overwrites = kept.is_used_up && runs_once();
+      const bool overwrites = kept.is_overwritable && frees_graph();
       Activation::Backward through = kept.activation->backward(inputs, std::exchange(dx, {})->wait(), overwrites);
       d_inputs = std::move(through.gradients);
       x = std::move(through.value);
@@ -228,28 +228,28 @@ struct LayerFunction : torch::autograd::Function<LayerFunction> {
   }
 };
 
-/// `activated`: of an input that an activation makes; `normed`: or a norm.
+/// `activated`: an activation makes the input; `normed`: a norm does.
 void check_call(const LayerCall& call, bool activated, bool normed) {
   const char* name = call.mathematics.name;
-  if (call.layers.empty()) throw InputError(fmt::format("{}: there is none", name));
+  if (call.layers.empty()) throw InputError(fmt::format("{}: there are no layers", name));
   const bool is_alone = call.entry == LayerEntry::own && call.exit == LayerExit::own;
   const bool by_tokens = call.entry == LayerEntry::gathered || call.exit == LayerExit::scattered;
   const bool is_one = call.layers.size() == 1;
-  // What is gathered is the input as it is kept, and what comes back to a norm is the rank's.
+  // The gathered tensor is the input as kept, and a norm's gradient is local to the rank.
   if ((activated && call.entry != LayerEntry::own) ||
       (normed && (call.exit != LayerExit::own || call.entry == LayerEntry::own))) {
-    throw InputError(fmt::format("{}: an activation of what comes by other ranks, or a norm of what goes to them", name));
+    throw InputError(fmt::format("{}: an activation needs entry own, a norm another entry and exit own", name));
   }
   if ((!is_one && (call.entry == LayerEntry::own || call.exit != LayerExit::own)) ||
       (!call.mathematics.multiply && (!is_one || by_tokens)) || (!is_alone && call.batch_pieces != 1)) {
-    throw InputError(fmt::format("{}: several layers, tokens or pieces of a batch, which such a call does not take", name));
+    throw InputError(fmt::format("{}: this call cannot have several layers, division by tokens or batch pieces", name));
   }
   for (const auto& [weight, bias] : call.layers) {
     TensorChecks(name).that(gradients_have_places(*weight, bias), "gradient of the weight", weight->gradient,
-                            "there, as that of a bias is");
+                            "defined, and so must a bias's");
   }
   if (call.batch_pieces < 1 || !std::has_single_bit(static_cast<uint64_t>(call.batch_pieces))) {
-    throw InputError(fmt::format("{}: a micro-batch in {} pieces; their number is a power of two", name, call.batch_pieces));
+    throw InputError(fmt::format("{}: {} pieces per micro-batch; must be a power of two", name, call.batch_pieces));
   }
 }
 
@@ -263,7 +263,7 @@ void check_input(const LayerCall& call, const at::Tensor& x) {
   }
 }
 
-/// Adds the layers' weights, then their biases: those from which gradients are asked make the graph.
+/// Appends the layers' weights, then their biases, so that the graph includes those that require gradients.
 Tensors with_parameters(Tensors tensors, const LayerCall& call) {
   for (const LinearParameters& layer : call.layers) tensors.push_back(layer.weight->value);
   for (const LinearParameters& layer : call.layers) {
@@ -281,7 +281,7 @@ Tensors apply(LayerCall call, const LayerInput& x) {
   const Tensors tensors = with_parameters(x.tensors, call);
   const auto kept = c10::make_intrusive<KeptCall>(std::move(call));
   kept->activation = x.activation;
-  kept->is_used_up = x.is_used_up;
+  kept->is_overwritable = x.is_overwritable;
   kept->num_inputs = x.tensors.size();
   return LayerFunction::apply(at::TensorList(tensors), kept);
 }

@@ -1,8 +1,7 @@
-// A layer with a weight as one operation of autograd, whatever stands before it and whichever ranks share it: a norm or an
-// activation of its input, which are made again for backward and not kept; the collective by which the input comes, and that in
-// which the output goes (Shoeybi et al. 2019, arXiv:1909.08053; by tokens: Korthikanti et al. 2022, arXiv:2205.05198). So what
-// goes to other ranks travels while this one multiplies: the sum of the gradients of inputs beside the weights' gradients, and
-// a product's sum in chunks, each beside the product of the next.
+// A weighted layer as one autograd operation that includes the norm or activation of its input, which is recomputed for
+// backward, not kept; the collective that brings its input; and the one that takes its output (Shoeybi et al. 2019,
+// arXiv:1909.08053; by tokens: Korthikanti et al. 2022, arXiv:2205.05198). Communication overlaps multiplication: the sum of
+// input gradients overlaps the weight gradients, and the sum of each chunk of a product overlaps the next chunk's product.
 #pragma once
 
 #include <cstdint>
@@ -17,46 +16,46 @@
 
 namespace weft {
 
-/// How a layer's input comes to a rank. Traffic of b bytes of the whole input in a group of n.
+/// Source of a layer's input. Traffic is for b bytes of the whole input in a group of n.
 enum class LayerEntry : uint8_t {
-  own,      ///< it is the rank's: nothing is sent
-  copied,   ///< whole on every rank, and so is its gradient, which is summed: backward 2 (n-1)/n b
-  gathered  ///< each rank has its tokens (dim 1), of which no more are kept for backward: (n-1)/n b, backward twice that
+  own,      ///< local to the rank: nothing is sent
+  copied,   ///< whole on every rank; its gradient is summed, so it is whole too: backward 2 (n-1)/n b
+  gathered  ///< each rank has its tokens (dim 1), and keeps only those for backward: (n-1)/n b, backward twice that
 };
 
-/// What becomes of a layer's output. Traffic of b bytes of the whole output.
+/// Destination of a layer's output. Traffic is for b bytes of the whole output.
 enum class LayerExit : uint8_t {
-  own,       ///< it is the rank's
-  summed,    ///< the sum over the ranks, on each of them: 2 (n-1)/n b
-  scattered  ///< of that sum each rank has its tokens: (n-1)/n b, backward as much
+  own,       ///< local to the rank
+  summed,    ///< summed over the ranks, on each of them: 2 (n-1)/n b
+  scattered  ///< each rank gets its tokens of that sum: (n-1)/n b, the same in backward
 };
 
 /// Layers that take the same input.
 struct LayerCall {
-  const WeightedLayer& mathematics;      ///< of each layer; lives as long as the graph
-  std::vector<LinearParameters> layers;  ///< bound to flat buffers, which outlive the graph; one, where an output is summed
-  int64_t batch_pieces = 1;              ///< BlockLayout::batch_pieces; of what neither enters nor leaves by others
-  LayerEntry entry = LayerEntry::own;    ///< of the input
-  LayerExit exit = LayerExit::own;       ///< of the output, which has no bias then
-  Group group = {};                      ///< of the ranks that share the layers
+  const WeightedLayer& mathematics;      ///< of each layer; must outlive the graph
+  std::vector<LinearParameters> layers;  ///< bound to flat buffers, which outlive the graph; only one if the output is summed
+  int64_t batch_pieces = 1;              ///< BlockLayout::batch_pieces; only if neither input nor output crosses ranks
+  LayerEntry entry = LayerEntry::own;    ///< how the input arrives
+  LayerExit exit = LayerExit::own;       ///< where the output goes; unless `own`, the layers have no bias
+  Group group = {};                      ///< the ranks that share the layers
   int chunks = 1;                        ///< BlockLayout::tp_chunks
   std::string input = {};                ///< names calls for the input in errors: "input of h.3.mlp.in"
-  std::string output = {};               ///< and those for the output
+  std::string output = {};               ///< names calls for the output
 };
 
-/// The layers' outputs, [..., out] each, of x, [..., in]. What `activation` makes of x.tensors is not kept.
+/// Returns the layers' outputs, [..., out] each, for x, [..., in]. An activation's output is not kept.
 Tensors apply(LayerCall call, const LayerInput& x);
-/// The same of one layer on one rank.
+/// The same for one layer on one rank.
 at::Tensor apply(const WeightedLayer& layer, const LayerInput& x, Parameter& weight, Parameter* bias, int64_t batch_pieces = 1);
 
-/// Rows that are normalised before layers take them.
+/// Rows normalised before the layers take them.
 struct NormedRows {
   at::Tensor x;      ///< [batch, tokens, ..., in]
-  at::Tensor added;  ///< like x; undefined: nothing
-  Norm norm;         ///< of their sum
+  at::Tensor added;  ///< like x; undefined: nothing is added
+  Norm norm;         ///< norm of their sum
 };
 
-/// The same of norm(x + added); in front of the outputs their sum. The sum is kept for backward.
+/// The same for norm(x + added); the result starts with their sum, which is kept for backward.
 Tensors apply(LayerCall call, const NormedRows& rows);
 
 }  // namespace weft

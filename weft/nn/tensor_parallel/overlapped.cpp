@@ -16,7 +16,7 @@ namespace {
 
 using Tensors = std::vector<at::Tensor>;
 
-/// `count` positions from `first` on.
+/// `count` positions starting at `first`.
 struct Chunk {
   int64_t first;
   int64_t count;
@@ -40,20 +40,20 @@ std::vector<int64_t> with_last(at::IntArrayRef sizes, int64_t last) {
 
 Travelling begin_whole_sum(const Tensors& x, int64_t columns, const MultiplyRows& multiply, const Reduction& reduction) {
   Tensors rows;
-  for (const at::Tensor& tensor : x) rows.push_back(rows_of(tensor));
+  for (const at::Tensor& tensor : x) rows.push_back(as_rows(tensor));
   const at::Tensor sum = at::empty(with_last(x.front().sizes(), columns), x.front().options());
   std::vector<Work> works;
   for (const Chunk& chunk : chunks_of(rows.front().size(0), reduction.chunks)) {
     Tensors in;
     for (const at::Tensor& tensor : rows) in.push_back(tensor.narrow(0, chunk.first, chunk.count));
-    const at::Tensor out = rows_of(sum).narrow(0, chunk.first, chunk.count);
+    const at::Tensor out = as_rows(sum).narrow(0, chunk.first, chunk.count);
     multiply(in, out);
     works.push_back(reduction.group.all_reduce(out, ReduceOp::sum, reduction.what));
   }
   return {std::move(works), [sum] { return sum; }};
 }
 
-/// x [batch, tokens, ...] as [ranks, batch, a rank's tokens, ...]: what each rank gets lies together.
+/// x [batch, tokens, ...] as [ranks, batch, a rank's tokens, ...]: each rank's part is contiguous.
 at::Tensor by_rank(const at::Tensor& x, const Group& group) {
   std::vector<int64_t> sizes = x.sizes().vec();
   sizes[1] /= group.size();
@@ -68,14 +68,14 @@ Travelling begin_sum_of_tokens(const Tensors& x, int64_t columns, const Multiply
   const std::vector<int64_t> own = with_last(ranks.front().sizes().slice(1), columns);
   const at::Tensor sum = at::empty(own, x.front().options());
   std::vector<Work> works;
-  Tensors outs;                                           // until all have been sent
-  std::vector<std::pair<at::Tensor, at::Tensor>> copies;  // of parts to where they belong
+  Tensors outs;                                           // kept until all have been sent
+  std::vector<std::pair<at::Tensor, at::Tensor>> copies;  // parts and their destinations
   for (const Chunk& chunk : chunks_of(own[1], reduction.chunks)) {
     Tensors in;
     for (const at::Tensor& tensor : ranks) in.push_back(tensor.narrow(2, chunk.first, chunk.count));
     const at::Tensor out = at::empty(with_last(in.front().sizes(), columns), sum.options());
-    for (at::Tensor& tensor : in) tensor = rows_of(tensor);
-    multiply(in, rows_of(out));
+    for (at::Tensor& tensor : in) tensor = as_rows(tensor);
+    multiply(in, as_rows(out));
     outs.push_back(out);
     const at::Tensor place = sum.narrow(1, chunk.first, chunk.count);
     const at::Tensor part = place.is_contiguous() ? place : at::empty(place.sizes(), place.options());
@@ -110,7 +110,7 @@ Travelling begin_gather(const at::Tensor& x, int64_t dim, const Group& group, co
   shape.insert(shape.begin(), group.size());
   const at::Tensor all = at::empty(shape, own.options());
   std::vector<Work> works = {group.all_gather(all, own, what)};
-  // A copy, unless what comes before `dim` has one position.
+  // A copy, unless the dims before `dim` have size one.
   return {std::move(works), [all, own, dim] { return all.movedim(0, dim).flatten(dim, dim + 1); }};
 }
 
@@ -120,7 +120,7 @@ Travelling begin_sum(const Tensors& x, int64_t columns, const MultiplyRows& mult
   for (const at::Tensor& tensor : x) {
     check.floats("x", tensor, reduction.to_tokens ? 3 : 1);
     check.that(tensor.sizes().slice(0, tensor.dim() - 1) == x.front().sizes().slice(0, x.front().dim() - 1), "x", tensor,
-               "alike in all but the last dim");
+               "equal in all dims except the last");
   }
   return reduction.to_tokens ? begin_sum_of_tokens(x, columns, multiply, reduction)
                              : begin_whole_sum(x, columns, multiply, reduction);

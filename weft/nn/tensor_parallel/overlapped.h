@@ -1,7 +1,7 @@
-// Travelling: what goes to other ranks while this one computes.
+// Travelling: communication that overlaps computation.
 //
-// A collective that has begun is the group's while it travels: on back ends that move bytes by themselves (Gloo, NCCL) what is
-// multiplied meanwhile costs no time; on shm, where the ranks move them, begin_...() does all of it.
+// While a collective runs, its buffers belong to the group. Back ends that move bytes asynchronously (Gloo, NCCL) hide it
+// behind concurrent products; on shm, where the ranks move the bytes, begin_...() does all the work.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -14,13 +14,13 @@
 
 namespace weft {
 
-/// A collective under way, and what comes of it.
+/// A running collective and its result.
 class Travelling {
  public:
-  /// `finish` makes the result of what the works leave.
+  /// `finish` makes the result once all `works` are done.
   Travelling(std::vector<Work> works, std::function<at::Tensor()> finish)
       : works_(std::move(works)), finish_(std::move(finish)) {}
-  /// The result, once it is there; to be asked for once. Throws CommError as Work::wait() does.
+  /// Waits for the result; call it once. Throws CommError like Work::wait().
   at::Tensor wait();
 
  private:
@@ -28,26 +28,26 @@ class Travelling {
   std::function<at::Tensor()> finish_;
 };
 
-/// Throws InputError where the ranks do not divide that dim of x.
+/// Throws InputError unless the number of ranks divides dim `dim` of x.
 void check_divides(const at::Tensor& x, int64_t dim, const Group& group, const std::string& what);
 
-/// Begins to gather the ranks' x side by side along `dim`. `what` names the call in errors.
+/// Begins to gather the ranks' x, concatenated along `dim`. `what` names the call in errors.
 Travelling begin_gather(const at::Tensor& x, int64_t dim, const Group& group, const std::string& what);
 
-/// How the ranks' products become one.
+/// How the ranks' products are added.
 struct Reduction {
-  Group group;             ///< of ranks that add
+  Group group;             ///< ranks whose products are added
   bool to_tokens = false;  ///< each rank gets its part along dim 1, which the group divides; otherwise all get the whole
-  int chunks = 1;          ///< of rows, at least one each: what one gives travels while the next is multiplied
+  int chunks = 1;          ///< row chunks of at least one row: one chunk's sum travels while the next is multiplied
   std::string what;        ///< names the calls in errors
 };
 
 /// Fills `out` [n, columns] from the same n rows of several tensors, [n, ...] each.
 using MultiplyRows = std::function<void(const std::vector<at::Tensor>& rows, const at::Tensor& out)>;
 
-/// Begins the sum over the ranks of what `multiply` makes of the rows of x, tensors that differ in their last dims alone; the
-/// result has `columns` in place of them. All that is multiplied has been when this returns. Traffic: of b bytes of the product
-/// 2 (n-1)/n b, or half of that with to_tokens, whatever the chunks.
+/// Begins to sum, over the ranks, `multiply` applied to the rows of the tensors `x`, which differ only in their last dim; the
+/// result's last dim is `columns`. All products are done when this returns. Traffic, for b bytes of the product: 2 (n-1)/n b,
+/// or half of that with to_tokens, for any number of chunks.
 Travelling begin_sum(const std::vector<at::Tensor>& x, int64_t columns, const MultiplyRows& multiply,
                      const Reduction& reduction);
 

@@ -22,7 +22,7 @@ namespace {
 
 /// [pieces x batch, ..., n] as [pieces, rows, n].
 at::Tensor in_pieces(const at::Tensor& x, int64_t pieces) {
-  const at::Tensor rows = rows_of(x);
+  const at::Tensor rows = as_rows(x);
   return rows.view({pieces, rows.size(0) / pieces, rows.size(1)});
 }
 
@@ -32,13 +32,13 @@ at::Tensor product(const at::Tensor& a, const at::Tensor& b) {
   return out;
 }
 
-/// [..., n] as [pieces, rows, n], the same for each.
+/// [..., n] as [pieces, rows, n], the same for each piece.
 at::Tensor for_pieces(const at::Tensor& x, int64_t pieces) {
-  const at::Tensor flat = rows_of(x);
+  const at::Tensor flat = as_rows(x);
   return flat.unsqueeze(0).expand({pieces, flat.size(0), flat.size(1)});
 }
 
-/// The sizes of `x` with other ones at both ends.
+/// Sizes of `x` with the first and last replaced.
 std::vector<int64_t> sizes_with(const at::Tensor& x, int64_t first, int64_t last) {
   std::vector<int64_t> sizes = x.sizes().vec();
   sizes.front() = first;
@@ -46,7 +46,7 @@ std::vector<int64_t> sizes_with(const at::Tensor& x, int64_t first, int64_t last
   return sizes;
 }
 
-/// The places of the pieces' gradients, and whether they are empty: the first backward overwrites.
+/// Places of the pieces' gradients, and whether they are empty: the first backward overwrites.
 struct Places {
   at::Tensor gradient;
   bool empty = false;
@@ -59,7 +59,7 @@ Places places_of(Parameter& parameter) {
   return {gradient, empty};
 }
 
-/// Of each piece: dy [pieces, rows, out], x [pieces, rows, in].
+/// Adds each piece's gradient: dy [pieces, rows, out], x [pieces, rows, in].
 void add_piece_weights(Parameter& weight, const at::Tensor& dy, const at::Tensor& x) {
   if (!weight.gradient.defined()) return;  // frozen
   const Places places = places_of(weight);
@@ -83,10 +83,10 @@ void add_piece_biases(Parameter& bias, const at::Tensor& dy) {
   }
 }
 
-/// y of piece p = x times its weight [out, in] transposed, plus its bias.
+/// y of piece p = x times its transposed weight [out, in], plus its bias.
 at::Tensor columns(const at::Tensor& x, const at::Tensor& weight, const std::optional<at::Tensor>& bias) {
   const int64_t pieces = weight.size(0), out = weight.size(1);
-  const at::Tensor from = rows_of(x);
+  const at::Tensor from = as_rows(x);
   const at::Tensor y = at::empty({pieces, from.size(0), out}, x.options());
   for (int64_t piece = 0; piece < pieces; ++piece) {
     if (bias) y[piece].copy_((*bias)[piece]);
@@ -111,7 +111,7 @@ constexpr WeightedLayer kColumns = {.name = "layer in pieces",
                                     .input_gradient = columns_input_gradient,
                                     .add_gradients = add_columns_gradients};
 
-/// The sum of x of piece p times its weight [out, in] transposed. Not a view, as the bias is added in place.
+/// The sum over p of x of piece p times its transposed weight [out, in]. Not a view, as the bias is added in place.
 at::Tensor sum_of_rows(const at::Tensor& x, const at::Tensor& weight, const std::optional<at::Tensor>& /*bias*/) {
   const int64_t pieces = weight.size(0);
   const at::Tensor from = in_pieces(x, pieces);
@@ -120,7 +120,7 @@ at::Tensor sum_of_rows(const at::Tensor& x, const at::Tensor& weight, const std:
 }
 
 at::Tensor rows_input_gradient(const at::Tensor& dy, const at::Tensor& x, const at::Tensor& weight) {
-  const at::Tensor from = rows_of(dy);
+  const at::Tensor from = as_rows(dy);
   const at::Tensor dx = at::empty({weight.size(0), from.size(0), weight.size(2)}, dy.options());
   for (int64_t piece = 0; piece < weight.size(0); ++piece) multiply(dx[piece], from, weight[piece]);
   return dx.view(x.sizes());
@@ -136,12 +136,12 @@ constexpr WeightedLayer kRows = {.name = "layer in pieces",
                                  .input_gradient = rows_input_gradient,
                                  .add_gradients = add_rows_gradients};
 
-/// Rows [batch, ..., in] for a weight [pieces, out, in], and a bias [pieces, out] or [out].
+/// Checks rows [batch, ..., in] for a weight [pieces, out, in], and a bias [pieces, out] or [out].
 void check(const LayerInput& x, const Parameter& weight, const Parameter* bias, bool by_columns) {
   constexpr int64_t kAny = TensorChecks::kAny;
   const TensorChecks tensors("layer in pieces");
   if (!weight.split || weight.split->pieces < 1) throw InputError("layer in pieces: its weight has no split into pieces");
-  if (x.tensors.empty()) throw InputError("layer in pieces: it has no input");
+  if (x.tensors.empty()) throw InputError("layer in pieces: no input tensor");
   for (const at::Tensor& input : x.tensors) tensors.floats("x", input, 2);
   const int64_t pieces = weight.split->pieces;
   tensors.floating("weight", weight.value, {pieces, kAny, by_columns ? x.sizes().back() : kAny}, x.tensors.front());
@@ -150,17 +150,17 @@ void check(const LayerInput& x, const Parameter& weight, const Parameter* bias, 
   if (bias) tensors.floating("bias", bias->value, of_bias, x.tensors.front());
   const auto has_no_place = [](const Parameter& x) { return x.value.requires_grad() && !x.gradient.defined(); };
   if (!has_no_place(weight) && !(bias && has_no_place(*bias))) return;
-  throw InputError(fmt::format("layer {}: it is in pieces, and its weights have no place for gradients; bind its model first",
+  throw InputError(fmt::format("layer {}: it is in pieces, but its weights have no gradient buffers; bind its model first",
                                weight.split->layer));
 }
 
-/// Pieces of a layer's activations, [pieces, rows, width] in all.
+/// Checks pieces of a layer's activations, [pieces, rows, width] in total.
 void check_vectors(int64_t rows, int64_t width, const Split& split, const Context& context) {
   if (!context.training || rows * width % kVectorElements == 0) return;
   const int64_t unit = kVectorElements / std::gcd(kVectorElements, width);
   throw InputError(
-      fmt::format("layer {}: run.reproducible_tp makes pieces of {} rows of {}, whose last elements fill no vector; use "
-                  "micro-batches of a multiple of {} tokens in all",
+      fmt::format("layer {}: run.reproducible_tp makes pieces of {} rows of {}, which do not fill whole vectors; use "
+                  "micro-batches with a multiple of {} tokens in total",
                   split.layer, rows, width, unit));
 }
 
@@ -170,8 +170,8 @@ LayerInput pieces_of_rows(const LayerInput& input, const Split& split, int64_t w
   const at::Tensor x = input.value();
   if (x.size(-1) != split.segments.front()) {
     throw InputError(
-        fmt::format("layer {}: its input has rows of {}; split by rows over {} parts it takes {}, or {} of which it takes its "
-                    "pieces",
+        fmt::format("layer {}: its input has rows of {}; split by rows over {} parts, it takes its pieces of {}, "
+                    "or all {}",
                     split.layer, x.size(-1), split.parts * split.pieces, width, split.segments.front()));
   }
   const at::Tensor own = own_part(x, x.dim() - 1, context.tp, "input of " + split.layer);
@@ -179,7 +179,7 @@ LayerInput pieces_of_rows(const LayerInput& input, const Split& split, int64_t w
 }
 
 /// [pieces x batch, ..., n] to [batch, ..., pieces x n].
-at::Tensor side_by_side(const at::Tensor& y, int64_t pieces) {
+at::Tensor joined_columns(const at::Tensor& y, int64_t pieces) {
   return y.unflatten(0, {pieces, y.size(0) / pieces}).movedim(0, -2).flatten(-2);
 }
 
@@ -188,7 +188,7 @@ at::Tensor side_by_side(const at::Tensor& y, int64_t pieces) {
 at::Tensor columns_of_pieces(const at::Tensor& x, Parameter& weight, Parameter* bias, const Context& context) {
   check(x, weight, bias, true);
   const Split& split = *weight.split;
-  check_vectors(rows_of(x).size(0), weight.value.size(1), split, context);
+  check_vectors(as_rows(x).size(0), weight.value.size(1), split, context);
   const at::Tensor y = apply({.mathematics = kColumns,
                               .layers = {{&weight, bias}},
                               .entry = LayerEntry::copied,
@@ -197,7 +197,7 @@ at::Tensor columns_of_pieces(const at::Tensor& x, Parameter& weight, Parameter* 
                              x)
                            .front();
   if (!split.joined) return y;
-  const at::Tensor own = side_by_side(y, split.pieces);
+  const at::Tensor own = joined_columns(y, split.pieces);
   return join_over(own, own.dim() - 1, context.tp, "output of " + split.layer).narrow(-1, 0, split.segments.front());
 }
 
@@ -209,7 +209,7 @@ at::Tensor rows_of_pieces(const LayerInput& x, Parameter& weight, Parameter* bia
   TensorChecks("layer in pieces")
       .that(own.sizes().front() % split.pieces == 0, "x", own.tensors.front(),
             fmt::format("[{} x batch, ..., {}]", split.pieces, width));
-  check_vectors(rows_of(own.tensors.front()).size(0) / split.pieces, width, split, context);
+  check_vectors(as_rows(own.tensors.front()).size(0) / split.pieces, width, split, context);
   at::Tensor y = apply({.mathematics = kRows,
                         .layers = {{&weight, nullptr}},
                         .exit = LayerExit::summed,
@@ -220,8 +220,8 @@ at::Tensor rows_of_pieces(const LayerInput& x, Parameter& weight, Parameter* bia
   return bias ? y.add_(bias->value) : y;
 }
 
-/// Rows of other pieces' entries are zero, so that sums are exact. An id that is no entry at all is refused by LibTorch, as
-/// piece 0 looks it up behind its last row.
+/// Rows of other pieces' entries are zero, so sums are exact. LibTorch refuses an invalid id, as piece 0 looks it up behind its
+/// last row.
 at::Tensor embedding_of_pieces(const at::Tensor& ids, const Parameter& weight, const Context& context) {
   if (!weight.split || weight.split->pieces < 1) throw InputError("layer in pieces: its weight has no split into pieces");
   const Split& split = *weight.split;

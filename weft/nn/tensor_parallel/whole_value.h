@@ -1,12 +1,12 @@
-// whole_value: a parameter that every rank of tp has whole, where its layer computes.
+// whole_value: a parameter that is whole on every rank of tp, as its layer uses it.
 #pragma once
 
 #include "weft/nn/block.h"
 
 namespace weft {
 
-/// The parameter's value. Where each rank of context.tp has its own tokens (sequence parallelism), its gradient is summed over
-/// them: 2 (n-1)/n of its bytes a rank, in each backward.
+/// Returns the parameter's value. When each rank of context.tp has its own tokens (sequence parallelism), every backward sums
+/// its gradient over the ranks: 2 (n-1)/n of its bytes per rank.
 at::Tensor whole_value(const Parameter& parameter, const Context& context);
 
 }  // namespace weft

@@ -8,7 +8,7 @@ namespace weft {
 
 namespace {
 
-/// All blocks on one rank, for one micro-batch.
+/// Program with all blocks on one rank, for one micro-batch.
 Program alone(const ModelCost& cost, LayoutOptions options, StepCounts counts, bool split) {
   std::vector<Task> tasks = {{TaskKind::forward}, {TaskKind::backward}};
   if (split) tasks = {{TaskKind::forward}, {TaskKind::backward_input}, {TaskKind::backward_weight}};

@@ -1,5 +1,5 @@
-// block_work: what each block of a model costs a rank on one micro-batch, read off a program of one rank by the rules that
-// simulate() goes by (program/simulate/work_time.h).
+// block_work: cost of each block on one micro-batch, taken from a one-rank program by the rules of simulate()
+// (program/simulate/work_time.h).
 #pragma once
 
 #include <vector>
@@ -14,11 +14,11 @@ namespace weft {
 /// The work of one block.
 struct BlockWork {
   StageTimes times;        ///< the loss is part of the last block's backward
-  int64_t kept_bytes = 0;  ///< of activations, from a forward till its backward
+  int64_t kept_bytes = 0;  ///< activations kept from forward to backward
 };
 
-/// The work of each block, as the layout has it run: recompute included. Throws InputError for times of blocks that the model
-/// lacks.
+/// Returns the work of each block under the layout, recompute included. Throws InputError if hardware.blocks names a block that
+/// the model lacks.
 std::vector<BlockWork> block_work(const ModelCost& cost, const LayoutOptions& options, const StepCounts& counts,
                                   const Hardware& hardware);
 

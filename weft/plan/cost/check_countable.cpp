@@ -19,7 +19,7 @@ void check_countable(const Recipe& recipe, int64_t micro_batch) {
   const double activations = size.sample_bytes * static_cast<double>(micro_batch);
   if (activations <= static_cast<double>(kMostBytes)) return;
   throw InputError(
-      fmt::format("{}: a micro-batch of {} samples makes some {:.1e} bytes with this model, more than can be counted; "
+      fmt::format("{}: a micro-batch of {} samples needs some {:.1e} bytes with this model, more than can be counted; "
                   "use smaller ones (batch.micro), more data-parallel ranks or a smaller model",
                   recipe.path, micro_batch, activations));
 }

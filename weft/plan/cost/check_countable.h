@@ -1,4 +1,4 @@
-// check_countable: whether a model's costs can be counted.
+// check_countable: checks that a model's costs fit in 64 bits.
 #pragma once
 
 #include <cstdint>
@@ -7,8 +7,7 @@
 
 namespace weft {
 
-/// Throws InputError for a model whose costs CostTable could not count in 64 bits; whether a step's can be is build_program()'s
-/// to tell.
+/// Throws InputError for a model whose costs CostTable could not count in 64 bits; build_program() checks the counts of a step.
 void check_countable(const Recipe& recipe, int64_t micro_batch);
 
 }  // namespace weft

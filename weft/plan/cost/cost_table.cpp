@@ -23,7 +23,7 @@ int64_t count_parameters(Block& block) {
   return count;
 }
 
-/// The axes of the groups that CostOptions counts the ranks of.
+/// Axes of the groups whose sizes CostOptions holds.
 struct CallAxes {
   AxisSet batch;
 
@@ -37,7 +37,7 @@ std::vector<InnerCall> inner_calls(const std::vector<RecordedCall>& calls, const
   std::vector<InnerCall> result;
   result.reserve(calls.size());
   for (const RecordedCall& call : calls) {
-    result.push_back({axes.of(call.group), call.rounds, call.wire_bytes, call.begins_at, call.awaited_at});
+    result.push_back({axes.of(call.group), call.rounds, call.wire_bytes, call.begins_at, call.waited_at});
   }
   return result;
 }
@@ -53,7 +53,7 @@ BlockCost block_cost(const NamedBlock& named, const MeasuredCost& measured, cons
   return {.name = named.name,
           .parameters = count_parameters(block),
           .tensors = static_cast<int64_t>(block.parameters().size()),
-          .told = num_told(block),
+          .flagged = num_flagged(block),
           .numel = flat_numel(block),
           .forward_flops = measured.forward_flops,
           .backward_flops = measured.backward_flops,
@@ -137,7 +137,7 @@ const std::vector<BlockUpdate>& CostTable::block_updates(int gradient_bytes) {
 
 void CostTable::check(const Recipe& recipe) const {
   if (recipe.model == recipe_.model && recipe.data == recipe_.data && recipe.optimizer == recipe_.optimizer) return;
-  throw InputError(fmt::format("{}: costs of another recipe ({}): a table holds those of one model, data and optimizer",
+  throw InputError(fmt::format("{}: costs of another recipe ({}); a table holds the costs of one model, data and optimizer",
                                recipe.path, recipe_.path));
 }
 

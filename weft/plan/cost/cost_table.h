@@ -1,6 +1,5 @@
-// CostTable: what a recipe's model costs in each of the layouts that are asked for. Blocks are measured
-// (nn/cost/measure_cost.h) once for all layouts in which they cost the same, so whoever compares many layouts of one model
-// keeps a table.
+// CostTable: costs of a recipe's model in each requested layout. Blocks are measured (nn/cost/measure_cost.h) once for all
+// layouts in which they cost the same, so use a single table to compare many layouts of a model.
 #pragma once
 
 #include <compare>
@@ -19,24 +18,24 @@ namespace weft {
 /// The costs of the model, data and optimizer of one recipe. For one thread.
 class CostTable {
  public:
-  /// Measures nothing yet; a copy of the recipe is kept, whose layout does not matter.
+  /// Measures nothing yet. Keeps a copy of the recipe; its layout does not matter.
   explicit CostTable(const Recipe& recipe);
 
-  /// The model's costs for one micro-batch of `micro_batch` samples on the first of the ranks of cp and tp. Needs no data and
-  /// allocates no weights. Throws InputError where the model does not split so.
+  /// Returns the model's costs for a micro-batch of `micro_batch` samples on the first of the ranks of cp and tp. Needs no data
+  /// and allocates no weights. Throws InputError if the model cannot be split this way.
   const ModelCost& model_cost(int64_t micro_batch, const LayoutOptions& layout = {}, const StepCounts& counts = {});
 
-  /// The updates of its blocks, for gradients of so many bytes an element.
+  /// Returns the updates of the model's blocks, with `gradient_bytes` bytes per gradient element.
   const std::vector<BlockUpdate>& block_updates(int gradient_bytes);
 
-  const OptimizerOptions& optimizer() const { return optimizer_; }      ///< that it is trained with
-  int num_measured() const { return static_cast<int>(costs_.size()); }  ///< times that blocks were measured
+  const OptimizerOptions& optimizer() const { return optimizer_; }      ///< optimizer of the recipe
+  int num_measured() const { return static_cast<int>(costs_.size()); }  ///< number of measurements so far
 
   /// Throws InputError for a recipe of another model, data or optimizer.
   void check(const Recipe& recipe) const;
 
  private:
-  /// What a block's cost hangs on.
+  /// Inputs that a block's cost depends on.
   struct Key {
     int64_t micro_batch;
     int tp, parts, cp, batch_ranks, gradient_bytes;

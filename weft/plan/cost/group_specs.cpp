@@ -32,11 +32,11 @@ class Specs {
 
  private:
   const Program& program_;
-  std::vector<AxisSet> ranks_;  ///< by spec: those of its axes that have more than one rank
+  std::vector<AxisSet> ranks_;  ///< by spec: its axes with more than one rank
   std::vector<GroupSpec> specs_;
 };
 
-/// Groups of their own for what gradients are summed along, of the same ranks.
+/// Adds separate groups of the same ranks for the axes that gradients are summed along.
 void add_gradients(std::vector<GroupSpec>& specs, const Program& program) {
   const size_t exact = specs.size();
   for (size_t i = 0; i < exact; ++i) {

@@ -12,7 +12,7 @@ namespace weft {
 
 namespace {
 
-/// Shared memory is assumed where nothing else is asked for and a host could hold the ranks.
+/// Bytes of group buffers, for shared memory unless another backend is set or the ranks exceed a host.
 int64_t communication_bytes(const Recipe& recipe, const Program& program, int pp_rank) {
   constexpr int kMostRanksOfAHost = 16;
   const bool other = recipe.layout.backend == "gloo" || recipe.layout.backend == "nccl";
@@ -27,14 +27,13 @@ int64_t communication_bytes(const Recipe& recipe, const Program& program, int pp
   return bytes;
 }
 
-/// One for saving, but of offloaded state, which is written as it is; two snapshots.
+/// One copy for saving, unless the state is offloaded and so written directly, and two snapshots.
 int state_copies(const Recipe& recipe) {
   const bool offloads = recipe.layout.offload_optimizer != "none" || recipe.layout.offload_parameters != "none";
   return (!recipe.save.folder.empty() && !offloads ? 1 : 0) + (recipe.save.memory_every ? 2 : 0);
 }
 
-/// Bytes that the update of a block holds at its worst, beside the gradients that it gathers: while its part of them is made,
-/// or is gathered, or at work.
+/// Peak bytes of a block's update besides the gradients that it gathers: while its part is computed, gathered or applied.
 int64_t temporary_bytes(const BlockUpdate& update, const Program& program, int block) {
   const int64_t own = program.block_numel[block] / program.shards, part = own * update.part_bytes;
   const bool gathers = program.gathers_gradients(block);
@@ -43,7 +42,7 @@ int64_t temporary_bytes(const BlockUpdate& update, const Program& program, int b
   return std::max({making - whole, part, (gathers ? 0 : part) + update.temporary_bytes});
 }
 
-/// None for optimizers that keep the same of all parameters.
+/// State of each block; empty for optimizers that keep the same state for all parameters.
 std::vector<BlockState> block_states(const Recipe& recipe, const Plan& plan) {
   if (!needs_whole_tensors(plan.costs->optimizer())) return {};
   const Program& program = *plan.program;

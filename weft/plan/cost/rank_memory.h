@@ -1,4 +1,4 @@
-// What a recipe needs: its program's memory, on any number of ranks, without data, devices or weights.
+// Memory of a recipe's program, on any number of ranks, without data, devices or weights.
 #pragma once
 
 #include <vector>
@@ -9,13 +9,13 @@
 
 namespace weft {
 
-/// The options of estimate_memory() and simulate() for a place of the pipeline axis.
+/// Options of estimate_memory() and simulate() for a place on the pipeline axis.
 MemoryOptions memory_options(const Recipe& recipe, const Plan& plan, int pp_rank);
 
-/// The memory of a rank at each place of the pipeline axis.
+/// Memory of a rank at each place on the pipeline axis.
 std::vector<MemoryEstimate> memory_by_stage_rank(const Recipe& recipe, const Plan& plan);
 
-/// The place where most is held.
+/// The place with the largest estimate.
 int fullest_stage_rank(const std::vector<MemoryEstimate>& by_stage_rank);
 
 }  // namespace weft

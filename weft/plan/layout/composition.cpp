@@ -14,39 +14,36 @@ namespace {
 
 std::string needs_splits(const CompositionFacts& f) {
   if (f.tp == 1 || f.has_splits) return {};
-  return fmt::format(
-      "layout.tp = {}: model '{}' does not say how its layers split; use tp = 1, or give it rules (Model::splits)", f.tp,
-      f.model);
+  return fmt::format("layout.tp = {}: model '{}' has no split rules; use tp = 1, or give it rules (Model::splits)", f.tp,
+                     f.model);
 }
 
 std::string sequences_for_cp(const CompositionFacts& f) {
   if (f.cp == 1 || f.has_sequences) return {};
-  return fmt::format("layout.cp = {}: the samples of model '{}' are no sequences that ranks can share; use cp = 1", f.cp,
-                     f.model);
+  return fmt::format("layout.cp = {}: model '{}' does not read sequences that ranks can share; use cp = 1", f.cp, f.model);
 }
 
 std::string statistics_for_cp(const CompositionFacts& f) {
   if (f.cp == 1 || !f.has_statistics) return {};
-  return fmt::format("layout.cp = {}: model '{}' has running statistics, which are of whole samples; use cp = 1", f.cp,
-                     f.model);
+  return fmt::format("layout.cp = {}: model '{}' has running statistics, which need whole samples; use cp = 1", f.cp, f.model);
 }
 
 std::string tokens_for_cp(const CompositionFacts& f) {
   if (f.cp == 1 || f.tokens == 0 || f.tokens % (2 * f.cp) == 0) return {};
-  return fmt::format("layout.cp = {}: {} tokens a sample do not fall into the {} equal chunks of a zig-zag cut; use {}", f.cp,
-                     f.tokens, 2 * f.cp, multiples_beside(f.tokens, 2 * f.cp));
+  return fmt::format("layout.cp = {}: {} tokens per sample do not divide into the {} equal chunks of a zig-zag cut; use {}",
+                     f.cp, f.tokens, 2 * f.cp, nearest_multiples(f.tokens, 2 * f.cp));
 }
 
 std::string sequences_for_tokens(const CompositionFacts& f) {
   if (!f.sequence_parallel || f.tp == 1 || f.has_sequences) return {};
-  return fmt::format("layout.sequence_parallel: the samples of model '{}' are no sequences; leave it out", f.model);
+  return fmt::format("layout.sequence_parallel: model '{}' does not read sequences; leave it out", f.model);
 }
 
 std::string tokens_for_tp(const CompositionFacts& f) {
   const int64_t unit = int64_t{f.tp} * f.cp * (f.cp > 1 ? 2 : 1);
   if (!f.sequence_parallel || f.tp == 1 || f.tokens == 0 || f.tokens / f.cp % f.tp == 0) return {};
-  return fmt::format("layout.sequence_parallel: {} tokens a sample do not divide over layout.tp = {}{}; use {}", f.tokens, f.tp,
-                     f.cp > 1 ? fmt::format(" x layout.cp = {}", f.cp) : "", multiples_beside(f.tokens, unit));
+  return fmt::format("layout.sequence_parallel: {} tokens per sample do not divide over layout.tp = {}{}; use {}", f.tokens,
+                     f.tp, f.cp > 1 ? fmt::format(" x layout.cp = {}", f.cp) : "", nearest_multiples(f.tokens, unit));
 }
 
 std::string parts_for_reproducible(const CompositionFacts& f) {
@@ -64,7 +61,7 @@ std::string parts_for_reproducible(const CompositionFacts& f) {
 std::string splits_for_reproducible(const CompositionFacts& f) {
   if (f.reproducible_tp == 0 || f.has_splits) return {};
   return fmt::format(
-      "run.reproducible_tp = {}: model '{}' does not say how its layers split; leave it out, or give it rules "
+      "run.reproducible_tp = {}: model '{}' has no split rules; leave it out, or give it rules "
       "(Model::splits)",
       f.reproducible_tp, f.model);
 }
@@ -80,15 +77,15 @@ std::string whole_tokens_for_reproducible(const CompositionFacts& f) {
 std::string whole_samples_for_reproducible(const CompositionFacts& f) {
   if (f.reproducible_tp == 0 || f.cp == 1) return {};
   return fmt::format(
-      "run.reproducible_tp = {} with layout.cp = {}: attention over shared sequences joins what its ranks have in vectors that "
-      "end elsewhere for each tp; use cp = 1, or leave it out",
+      "run.reproducible_tp = {} with layout.cp = {}: attention over shared sequences joins vectors whose ends depend on tp; "
+      "use cp = 1, or leave it out",
       f.reproducible_tp, f.cp);
 }
 
 std::string float32_for_reproducible(const CompositionFacts& f) {
   if (f.reproducible_tp == 0 || !f.narrow) return {};
   return fmt::format(
-      "run.reproducible_tp = {}: sums over ranks round narrower types elsewhere than sums on one; use layout.precision = "
+      "run.reproducible_tp = {}: narrower types round differently in sums over ranks than on one; use layout.precision = "
       "\"fp32\"",
       f.reproducible_tp);
 }
@@ -108,55 +105,51 @@ std::string whole_samples_for_noise(const CompositionFacts& f) {
 std::string own_samples_for_noise(const CompositionFacts& f) {
   if (!f.noise_scale || f.sync == SyncBatchNorm::none) return {};
   return fmt::format(
-      "run.noise_scale with layout.sync_batch_norm = \"{}\": ranks' gradients depend on one another's samples, and are no "
-      "small batches'; leave one of them out",
+      "run.noise_scale with layout.sync_batch_norm = \"{}\": ranks' gradients depend on one another's samples, so "
+      "they are not of small batches; leave one of them out",
       kSyncBatchNorms.of(f.sync));
 }
 
 std::string whole_layers_for_updates(const CompositionFacts& f) {
   if (!f.whole_tensors || (f.tp == 1 && f.reproducible_tp == 0)) return {};
   return fmt::format(
-      "optimizer.name = \"muon\" or \"adafactor\" works on whole tensors, of which {} leaves each rank a part; use shard, dp, "
-      "pp or cp, or "
-      "another "
-      "optimizer",
+      "optimizer.name = \"muon\" or \"adafactor\" works on whole tensors, but {} divides them; use shard, dp, "
+      "pp or cp, or another optimizer",
       f.tp > 1 ? fmt::format("layout.tp = {}", f.tp) : fmt::format("run.reproducible_tp = {}", f.reproducible_tp));
 }
 
 std::string statistics_for_sync(const CompositionFacts& f) {
   if (f.sync == SyncBatchNorm::none || f.has_statistics) return {};
-  return fmt::format(
-      "layout.sync_batch_norm = \"{}\": model '{}' normalises no samples together (it has no BatchNorm); leave it out",
-      kSyncBatchNorms.of(f.sync), f.model);
+  return fmt::format("layout.sync_batch_norm = \"{}\": model '{}' has no BatchNorm; leave it out", kSyncBatchNorms.of(f.sync),
+                     f.model);
 }
 
 std::string joined_blocks_for_sync(const CompositionFacts& f) {
   if (f.sync == SyncBatchNorm::none || f.apart.empty()) return {};
   return fmt::format(
-      "layout.sync_batch_norm = \"{}\": block '{}' of model '{}' has running statistics of its own ranks alone; make them "
-      "with weft's BatchNorm2d or batch_norm() and tell so (Block::can_join_batches), or leave it out",
+      "layout.sync_batch_norm = \"{}\": block '{}' of model '{}' keeps running statistics per rank; use "
+      "weft's BatchNorm2d or batch_norm() and override Block::can_join_batches, or leave it out",
       kSyncBatchNorms.of(f.sync), f.apart, f.model);
 }
 
 std::string all_ranks_for_slots(const CompositionFacts& f) {
   if (f.sync == SyncBatchNorm::none || f.sync == SyncBatchNorm::all || !f.reproducible) return {};
   return fmt::format(
-      "layout.sync_batch_norm = \"{}\" with run.reproducible_slots: which samples are normalised together would follow the "
-      "mesh; use \"all\"",
+      "layout.sync_batch_norm = \"{}\" with run.reproducible_slots: which samples are normalised together would depend on "
+      "the mesh; use \"all\"",
       kSyncBatchNorms.of(f.sync));
 }
 
 std::string float32_for_slots(const CompositionFacts& f) {
   if (f.sync == SyncBatchNorm::none || !f.reproducible || !f.narrow) return {};
-  return "layout.sync_batch_norm with run.reproducible_slots: sums over several slots' samples round narrower types elsewhere; "
+  return "layout.sync_batch_norm with run.reproducible_slots: narrower types round differently in sums over several slots; "
          "use layout.precision = \"fp32\"";
 }
 
 std::string whole_layers_for_slots(const CompositionFacts& f) {
   if (f.sync == SyncBatchNorm::none || !f.reproducible || f.tp == 1) return {};
   return fmt::format(
-      "layout.tp = {} with layout.sync_batch_norm and run.reproducible_slots, whose sums over samples are made of whole "
-      "layers; "
+      "layout.tp = {} with layout.sync_batch_norm and run.reproducible_slots, whose sums over samples need whole layers; "
       "use tp = 1, or leave one of the others out",
       f.tp);
 }
@@ -176,7 +169,7 @@ std::string other_axes_for_master(const CompositionFacts& f) {
 
 std::string whole_state_for_master(const CompositionFacts& f) {
   if (!f.master || !f.shards) return {};
-  return "layout.style = \"master\": one rank has all of the state, so nothing is divided; use layout.shard_level = \"none\"";
+  return "layout.style = \"master\": one rank has all of the state; use layout.shard_level = \"none\"";
 }
 
 std::string resident_state_for_master(const CompositionFacts& f) {
@@ -213,7 +206,7 @@ bool has_statistics(Block& block) {
   return std::any_of(specs.begin(), specs.end(), [](const ParamSpec& spec) { return spec.statistic; });
 }
 
-/// The first block with `property`; empty: none has it.
+/// First block with `property`; empty if there is none.
 template <class Property>
 std::string first_block(const Model& model, const Property& property) {
   const auto found =
@@ -225,9 +218,9 @@ std::string first_block(const Model& model, const Property& property) {
 
 const std::vector<CompositionRule>& composition_rules() {
   static const std::vector<CompositionRule> rules = {
-      {"layout.style = \"master\"", "no layout.dp, layout.shard, layout.cp, layout.tp above 1", other_axes_for_master},
+      {"layout.style = \"master\"", "layout.dp, layout.shard, layout.cp and layout.tp of 1", other_axes_for_master},
       {"layout.style = \"master\"", "layout.shard_level = \"none\"", whole_state_for_master},
-      {"layout.style = \"master\"", "nothing that is offloaded", resident_state_for_master},
+      {"layout.style = \"master\"", "no offload", resident_state_for_master},
       {"layout.style = \"master\"", "layout.precision = \"fp32\" or \"bf16\"", unscaled_losses_for_master},
       {"layout.style = \"master\"", "no layout.sync_batch_norm", own_statistics_for_master},
       {"layout.style = \"master\"", "no run.reproducible_tp", whole_layers_for_master},
@@ -235,16 +228,16 @@ const std::vector<CompositionRule>& composition_rules() {
       {"layout.tp > 1", "a model with a split table, whose heads and widths tp divides", needs_splits},
       {"layout.cp > 1", "a model of sequences (gpt, llama)", sequences_for_cp},
       {"layout.cp > 1", "no running statistics (BatchNorm)", statistics_for_cp},
-      {"layout.cp > 1", "tokens a sample that 2 cp divides", tokens_for_cp},
+      {"layout.cp > 1", "tokens per sample divisible by 2 cp", tokens_for_cp},
       {"layout.sequence_parallel", "a model of sequences (gpt, llama)", sequences_for_tokens},
-      {"layout.sequence_parallel", "tokens a sample that tp x cp divides", tokens_for_tp},
+      {"layout.sequence_parallel", "tokens per sample divisible by tp x cp", tokens_for_tp},
       {"run.reproducible_tp", "a power of two that layout.tp divides", parts_for_reproducible},
       {"run.reproducible_tp", "a model with a split table, whose heads and widths it divides", splits_for_reproducible},
       {"run.reproducible_tp", "no layout.sequence_parallel", whole_tokens_for_reproducible},
       {"run.reproducible_tp", "no layout.cp", whole_samples_for_reproducible},
       {"run.reproducible_tp", "layout.precision = \"fp32\"", float32_for_reproducible},
       {"layout.sync_batch_norm", "a model with running statistics (BatchNorm)", statistics_for_sync},
-      {"layout.sync_batch_norm", "blocks with such that are Block::can_join_batches()", joined_blocks_for_sync},
+      {"layout.sync_batch_norm", "blocks with statistics that are all Block::can_join_batches()", joined_blocks_for_sync},
       {"layout.sync_batch_norm, run.reproducible_slots", "layout.sync_batch_norm = \"all\"", all_ranks_for_slots},
       {"layout.sync_batch_norm, run.reproducible_slots", "layout.precision = \"fp32\"", float32_for_slots},
       {"layout.sync_batch_norm, run.reproducible_slots", "layout.tp = 1", whole_layers_for_slots},

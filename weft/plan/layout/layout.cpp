@@ -49,15 +49,15 @@ StepLayout layout_without_schedule(const LayoutOptions& options, const StepCount
 
 void check_layout(const LayoutOptions& options, bool reproducible) {
   if (options.tp_chunks < 1) {
-    throw InputError(fmt::format("layout: tp_chunks = {}; must be at least 1, the sum as a whole", options.tp_chunks));
+    throw InputError(fmt::format("layout: tp_chunks = {}; must be at least 1 (one chunk)", options.tp_chunks));
   }
   if (options.inner_shards > 0 && (options.shard_level != ShardLevel::parameters || !options.reshard_after_forward)) {
     throw InputError("layout: inner_shards needs shard_level = \"parameters\" and reshard_after_forward");
   }
   if (options.offload_parameters != Offload::none && options.shard_level != ShardLevel::parameters) {
     throw InputError(
-        "layout: offload_parameters needs shard_level = \"parameters\" (on one rank too: whole weights are gathered "
-        "block by block then)");
+        "layout: offload_parameters needs shard_level = \"parameters\" (on one rank too, which gathers whole weights "
+        "block by block)");
   }
   if (options.offload_activations != Offload::none && options.recompute_every == 0) {
     throw InputError("layout: offload_activations needs recompute = \"blocks\": other blocks' graphs keep their inputs");

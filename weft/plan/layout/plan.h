@@ -1,6 +1,5 @@
-// Plan: all that is known of a recipe's run before it starts: its layout, what the model costs, where it is cut into stages,
-// and the verified program: the one that `weft memory` prices, that is simulated and drawn, and that a Trainer runs. Needs
-// neither data nor weights.
+// Plan: everything known about a recipe's run before it starts: its layout, the model's costs, its stages and the verified
+// program that `weft memory` estimates, that is simulated and drawn, and that a Trainer runs. Needs neither data nor weights.
 #pragma once
 
 #include <memory>
@@ -16,12 +15,12 @@ class CostTable;
 
 /// A recipe's run for a number of ranks, before it starts.
 struct Plan {
-  ResolvedLayout layout;                             ///< its options hold the stages and the schedule
-  std::shared_ptr<CostTable> costs;                  ///< of the model in other layouts too
-  ModelCost cost;                                    ///< of one micro-batch
+  ResolvedLayout layout;                             ///< including stages and schedule
+  std::shared_ptr<CostTable> costs;                  ///< costs for this and other layouts
+  ModelCost cost;                                    ///< cost of one micro-batch
   std::shared_ptr<const Program> program;            ///< verified
-  std::vector<std::shared_ptr<const Program>> ramp;  ///< of the phases of batch.ramp, in order; the others say the last phase
-  std::string stages_text;  ///< for people: which stages, and why; empty without a pipeline, or where another rank found it
+  std::vector<std::shared_ptr<const Program>> ramp;  ///< by phase of batch.ramp; other members describe the last phase
+  std::string stages_text;  ///< report of the stages; empty without a pipeline, or if found on another rank
 };
 
 }  // namespace weft

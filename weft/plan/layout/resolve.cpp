@@ -17,9 +17,9 @@ namespace weft {
 
 namespace {
 
-constexpr int kMostRanks = 1'000'000;  ///< as layout.dp, layout.pp and layout.shard each may have
+constexpr int kMostRanks = 1'000'000;  ///< also the limit of layout.dp, layout.pp and layout.shard
 
-/// "layout.pp = 2 x layout.tp = 4": those above one, or the first.
+/// "layout.pp = 2 x layout.tp = 4": the axes of more than one rank, or the first axis.
 std::string axes_text(const std::vector<std::pair<std::string, int64_t>>& axes) {
   std::vector<std::string> parts;
   for (const auto& [name, size] : axes) {
@@ -28,7 +28,7 @@ std::string axes_text(const std::vector<std::pair<std::string, int64_t>>& axes) 
   return parts.empty() ? "layout.pp = 1" : fmt::format("{}", fmt::join(parts, " x "));
 }
 
-/// With the ranks that a textbook form takes.
+/// Sets the ranks that a textbook form (layout.style) takes.
 LayoutRecipe with_style(LayoutRecipe layout, int world) {
   if (layout.style == "mesh") return layout;
   layout.dp = layout.dp.value_or(1);
@@ -101,27 +101,27 @@ void check_slots(const Recipe& recipe, int ranks) {
       recipe.path, slots, ranks, slots));
 }
 
-/// Samples a forward. Its multiple `parts` (ranks, or slots) must fill the global batch a whole number of times.
+/// Samples per forward. The global batch must be a multiple of this times `parts` (ranks or slots).
 int64_t resolve_micro(const Recipe& recipe, int64_t parts, const std::string& what) {
   const int64_t global = recipe.batch.global;
   const int64_t unit = recipe.batch.micro.value_or(1) * parts;
   if (global % unit == 0) return recipe.batch.micro.value_or(global / parts);
   const std::string divisor = recipe.batch.micro ? fmt::format("{} times batch.micro = {}", what, *recipe.batch.micro) : what;
-  const std::string nearest = multiples_beside(global, unit, kMostCount);
+  const std::string nearest = nearest_multiples(global, unit, kMostCount);
   throw InputError(fmt::format("{}: batch.global = {} does not divide over {}; {}", recipe.path, global, divisor,
                                nearest.empty()
-                                   ? fmt::format("nor does any that is allowed: use a smaller batch.micro or fewer {}",
+                                   ? fmt::format("nor does any allowed value: use a smaller batch.micro or fewer {}",
                                                  recipe.run.reproducible_slots > 0 ? "slots" : "ranks")
                                    : "the nearest that do: " + nearest));
 }
 
-/// A rank's slots become the pieces of one micro-batch, whose samples are normalised together.
+/// Makes a rank's slots the pieces of one micro-batch, whose samples are normalised together.
 void join_slots(const Recipe& recipe, ResolvedLayout& layout) {
   const int64_t slots = recipe.run.reproducible_slots;
   if (layout.micro_batch * slots != layout.global_batch) {
     throw InputError(
         fmt::format("{}: batch.micro = {} with layout.sync_batch_norm and run.reproducible_slots = {}: a slot is normalised "
-                    "whole, so it is one micro-batch; leave batch.micro out (it is {} then), or one of the others",
+                    "whole as one micro-batch; leave batch.micro out (then {}), or one of the others",
                     recipe.path, layout.micro_batch, slots, layout.global_batch / slots));
   }
   layout.batch_pieces = batch_pieces_of(layout.options.sync_batch_norm, slots, layout.data_ranks());
@@ -129,8 +129,8 @@ void join_slots(const Recipe& recipe, ResolvedLayout& layout) {
   layout.slots = 1;
 }
 
-/// The largest micro-batch of a rank's `share` that leaves four micro-batches to each stage, so that a pipeline is busy for
-/// four fifths of a step; one sample where there is none.
+/// Largest micro-batch of a rank's `share` that leaves four micro-batches per stage, so that a pipeline is busy for four fifths
+/// of a step; one sample if there is none.
 int64_t pipeline_micro(int64_t share, int64_t stages) {
   int64_t micro = std::max<int64_t>(1, share / (4 * stages));
   while (share % micro != 0 || share / micro % stages != 0) {

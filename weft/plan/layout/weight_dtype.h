@@ -1,4 +1,4 @@
-// weight_dtype: the type of a precision, as LibTorch has it.
+// weight_dtype: LibTorch's type of a precision.
 #pragma once
 
 #include <c10/core/ScalarType.h>
@@ -7,7 +7,7 @@
 
 namespace weft {
 
-/// The type of weights and activations.
+/// Type of weights and activations.
 at::ScalarType dtype_of(Precision precision);
 
 }  // namespace weft

@@ -67,7 +67,7 @@ class Fitter {
     return descending(std::move(result));
   }
 
-  /// To the first better cut in which one stage has a block more and one a block less.
+  /// Moves to the first better cut that moves one block between two stages.
   template <typename IsBetter>
   bool move(IsBetter is_better) {
     const std::vector<StageBlocks> blocks = stages_of(best_, static_cast<int>(options_.seconds.size()));

@@ -17,7 +17,7 @@ namespace {
 
 std::string_view take_line(std::string_view& text) {
   const size_t end = text.find('\n');
-  if (end == std::string_view::npos) throw InputError("a searched pipeline: its text is cut off");
+  if (end == std::string_view::npos) throw InputError("searched pipeline: the text is cut off");
   const std::string_view line = text.substr(0, end);
   text.remove_prefix(end + 1);
   return line;
@@ -28,7 +28,7 @@ std::vector<int> read_numbers(std::string_view line) {
   while (!line.empty()) {
     const size_t end = std::min(line.find(' '), line.size());
     const std::optional<int> number = parse_number<int>(line.substr(0, end));
-    if (!number) throw InputError("a searched pipeline: no list of blocks");
+    if (!number) throw InputError("searched pipeline: expected a list of blocks");
     numbers.push_back(*number);
     line.remove_prefix(std::min(end + 1, line.size()));
   }

@@ -21,17 +21,17 @@ namespace {
 
 constexpr double kBetter = 1.0 - 1e-9;  ///< a smaller gain is rounding
 
-constexpr int64_t kMostForwardsToSearch = 300'000;  ///< of blocks, in a program whose schedule is searched
+constexpr int64_t kMostForwardsToSearch = 300'000;  ///< block forwards in a program whose schedule is searched
 
-/// Of an automatic schedule's candidate. Where messages are free many are equally short: then the second counts.
+/// Step time of an automatic schedule's candidate. With free messages many steps are equally short; then `second` decides.
 struct StepTime {
-  double as_told_s = 0.0;
+  double on_hardware_s = 0.0;
   double with_messages_s = 0.0;
 };
 
 bool is_shorter(const StepTime& a, const StepTime& b) {
-  if (a.as_told_s < b.as_told_s * kBetter) return true;
-  return a.as_told_s * kBetter <= b.as_told_s && a.with_messages_s < b.with_messages_s * kBetter;
+  if (a.on_hardware_s < b.on_hardware_s * kBetter) return true;
+  return a.on_hardware_s * kBetter <= b.on_hardware_s && a.with_messages_s < b.with_messages_s * kBetter;
 }
 
 class Search {
@@ -59,7 +59,7 @@ class Search {
     return most > 0 ? most : base_.layout.pp;
   }
 
-  /// A step of one micro-batch: the links that the whole one uses.
+  /// Program of one micro-batch, which uses the same links as the whole step.
   Program one_micro_batch(const std::vector<int>& first_block) const {
     LayoutOptions options = base_.layout.options;
     options.pipeline.given = make_schedule("naive", {.ranks = base_.layout.pp});
@@ -69,7 +69,7 @@ class Search {
     return build_program(base_.cost, step_layout(options, counts));
   }
 
-  /// A profile of one rank tells no link, and the other schedules need none.
+  /// Takes unknown links as free: a one-rank profile has no links, and named schedules work without them.
   void take_unknown_links_as_free(const std::vector<int>& first_block) {
     if (hardware_.intra_host.is_known && hardware_.inter_host.is_known && hardware_.offload.is_known) return;
     const LinksUsed used = links_used(one_micro_batch(first_block), hardware_);
@@ -82,7 +82,7 @@ class Search {
     }
   }
 
-  /// With as many activations as are allowed; where layout.stage_gb is not kept with these, with as many as keep it.
+  /// Searches with the full activation limit, or the most activations that keep layout.stage_gb.
   void consider_searched(const std::vector<int>& first_block) {
     int64_t fits = max_activations(), too_many = fits + 1;
     std::vector<int> taken = consider(search(first_block, fits));
@@ -106,11 +106,11 @@ class Search {
                          {.costs = {.stages = stage_times(work_, first_block),
                                     .transfer = transfer_s(first_block),
                                     .max_activations = static_cast<double>(activations),
-                                    .goal = Goal::makespan},  // updates wait for the loss's total, so for all ranks
+                                    .goal = Goal::makespan},  // updates wait for the total loss, so for all ranks
                           .tasks_left = &tasks_left_});
   }
 
-  /// Of the slowest message between neighbours.
+  /// Seconds of the slowest message between neighbours.
   double transfer_s(const std::vector<int>& first_block) const {
     const Program program = one_micro_batch(first_block);
     const Ranks ranks(program);
@@ -124,7 +124,7 @@ class Search {
     return longest;
   }
 
-  /// All that keep the limit; of those of a long step only the one whose tasks take least, as each program takes seconds.
+  /// Considers all built-in schedules within the limit; for a long step only the one with the shortest time in task_times().
   void consider_by_hand() {
     std::vector<std::pair<double, Schedule>> by_time;
     for (const std::string& name : schedule_names()) {
@@ -143,7 +143,7 @@ class Search {
     for (const auto& [time, schedule] : by_time) consider(schedule);
   }
 
-  /// Whether it goes with the micro-batches and the blocks that there are, and its step can be planned.
+  /// True if the schedule fits the micro-batches and blocks and its step can be planned.
   bool suits(const std::string& name) const {
     LayoutOptions options = base_.layout.options;
     if (name == "interleaved" && options.pipeline.chunks < 2) return false;
@@ -158,7 +158,7 @@ class Search {
     return makespan(task_times(schedule, stage_times(work_, first_block)));
   }
 
-  /// Returns the first block of each stage; none where the schedule does not fit.
+  /// Returns the first block of each stage; empty if the schedule does not fit.
   std::vector<int> consider(const Schedule& schedule) {
     Found<Plan> plan = fitter_.fitted(schedule);
     if (!plan) {
@@ -175,7 +175,7 @@ class Search {
 
   StepTime step_time(const Program& program) const {
     const bool measured = !recipe_.layout.profile.empty() && !searched_.free_messages;
-    return {.as_told_s = simulate(program, hardware_).step_s,
+    return {.on_hardware_s = simulate(program, hardware_).step_s,
             .with_messages_s = measured ? 0.0 : simulate(program, nominal_hardware()).step_s};
   }
 
@@ -187,8 +187,8 @@ class Search {
   std::optional<Plan> best_;  ///< so far
   StepTime best_step_;
   Searched searched_;
-  int64_t tasks_left_ = 2 * kMostSearchedTasks;  ///< of all searches
-  std::string refusal_;                          ///< of what was searched with fewest activations
+  int64_t tasks_left_ = 2 * kMostSearchedTasks;  ///< budget of all searches together
+  std::string refusal_;                          ///< refusal of the search with the fewest activations
 };
 
 }  // namespace
@@ -198,13 +198,13 @@ void check_searchable(const Recipe& recipe, const Plan& base) {
   const int64_t most = limited ? kMostForwards : kMostForwardsToSearch;
   const auto blocks = static_cast<int64_t>(base.cost.blocks.size());
   const int64_t forwards = blocks * base.layout.micro_batches;
-  if (forwards <= most || base.layout.pp > blocks) return;  // what cannot be cut is refused as such
+  if (forwards <= most || base.layout.pp > blocks) return;  // an impossible cut is reported elsewhere
   const ScheduleSize schedule = schedule_size(base.cost, base.layout.options, base.layout);
-  throw InputError(fmt::format(
-      "layout.schedule = \"auto\"{} is searched where blocks x micro-batches of a rank are at most {}, not {} x {}; {}; or "
-      "name another schedule",
-      limited ? " within layout.stage_gb" : "", most, blocks, base.layout.micro_batches,
-      advice_for_at_most(most / blocks, base.layout.slots, schedule)));
+  throw InputError(
+      fmt::format("layout.schedule = \"auto\"{} searches only up to {} blocks x micro-batches of a rank, not {} x {}; {}; or "
+                  "name another schedule",
+                  limited ? " within layout.stage_gb" : "", most, blocks, base.layout.micro_batches,
+                  advice_for_at_most(most / blocks, base.layout.slots, schedule)));
 }
 
 FoundSchedule search_schedule(const Recipe& recipe, const Plan& base, const Hardware& hardware,

@@ -1,9 +1,9 @@
 // search_schedule: the automatic schedule of a recipe's pipeline.
 //
-// It is the one whose simulated step is shortest, of those searched for the stages' times and those by hand that keep the same
-// limit of activations. Without layout.profile messages take no time in it, and work its operations; of those equally short
-// then, it is the one that is shortest with messages on nominal hardware. Of a long step, whose programs take seconds each,
-// only the best of those by hand is compared in full.
+// It has the shortest simulated step of the schedules found by a search with the stages' times and the built-in ones within the
+// same activation limit. Without layout.profile, messages are free and work takes its operation count; ties go to the shortest
+// step with messages on nominal hardware. For a long step, whose programs take seconds each, only the best of the built-in
+// schedules is compared in full.
 #pragma once
 
 #include <vector>
@@ -16,17 +16,17 @@
 
 namespace weft {
 
-/// What a search came to.
+/// Result of a search.
 struct FoundSchedule {
   Plan plan;
-  Searched searched;  ///< what became of the search
+  Searched searched;  ///< outcome of the search
 };
 
-/// Throws InputError for a step that is too long to be searched. `base` has its layout and the model's cost.
+/// Throws InputError for a step too long to search. `base` has its layout and the model's cost.
 void check_searchable(const Recipe& recipe, const Plan& base);
 
-/// Searches for the schedule. `base` has its layout and the model's cost, `work` is of its blocks on that hardware. Throws
-/// InputError where no schedule fits.
+/// Searches for the schedule. `base` has its layout and the model's cost; `work` is the work of its blocks on `hardware`.
+/// Throws InputError if no schedule fits.
 FoundSchedule search_schedule(const Recipe& recipe, const Plan& base, const Hardware& hardware,
                               const std::vector<BlockWork>& work);
 

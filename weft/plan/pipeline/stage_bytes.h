@@ -1,4 +1,4 @@
-// stage_bytes: what the stages of a cut would hold, before there is a program to estimate it from.
+// stage_bytes: bytes of each stage of a cut, before a program exists whose memory could be estimated.
 #pragma once
 
 #include <cstdint>
@@ -11,19 +11,19 @@ namespace weft {
 
 class StageBytes {
  public:
-  /// `state_bytes` are those of each block: weights, gradients, optimizer state. `work` must outlive it.
+  /// `state_bytes`: weights, gradients and optimizer state of each block. `work` must outlive it.
   StageBytes(const Schedule& schedule, const std::vector<BlockWork>& work, std::vector<int64_t> state_bytes);
 
-  /// Bytes of a block on a stage: its state, and activations of the most micro-batches that the stage has in flight.
+  /// Bytes of a block on a stage: its state, and activations of the stage's peak number of micro-batches in flight.
   int64_t of(int block, int stage) const;
 
-  /// Bytes of a stage, whose blocks `first_block` tells.
+  /// Bytes of a stage, with the blocks given by `first_block`.
   int64_t of(const std::vector<int>& first_block, int stage) const;
 
  private:
   const std::vector<BlockWork>& work_;
   std::vector<int64_t> state_bytes_;
-  std::vector<int> in_flight_;  ///< by stage
+  std::vector<int> in_flight_;  ///< by stage: peak micro-batches in flight
 };
 
 }  // namespace weft

@@ -19,7 +19,7 @@ namespace weft {
 
 namespace {
 
-constexpr int64_t kMostForwardsOfCuts = 2'000'000;  // in all programs that are built to find a cut that fits
+constexpr int64_t kMostForwardsOfCuts = 2'000'000;  // in all programs built to find a cut that fits
 
 }  // namespace
 
@@ -46,7 +46,7 @@ Found<Plan> StageFitter::fitted(const Schedule& schedule) const {
   const int64_t limit = std::max<int64_t>(1, static_cast<int64_t>(recipe_.layout.stage_gb * (1 << 30)));
   const StageBytes bytes(schedule, work_, state_bytes(plan));
   std::set<std::vector<int>> tried;
-  std::pair<int64_t, int> least = {std::numeric_limits<int64_t>::max(), 0};  // and the rank that holds it
+  std::pair<int64_t, int> least = {std::numeric_limits<int64_t>::max(), 0};  // bytes, and the rank that holds them
   std::vector<int> least_cut;
   for (;;) {
     const std::vector<int>& first_block = plan.layout.options.pipeline.first_block;
@@ -70,14 +70,14 @@ Found<Plan> StageFitter::fitted(const Schedule& schedule) const {
   }
   return {.value = {},
           .why_not = fmt::format(
-              "layout.stage_gb = {:g} allows a rank {}, but with schedule {} and the best cut into {} stages that was "
-              "found, pipeline rank {} holds {}; use more pipeline ranks, recompute or shards",
+              "layout.stage_gb = {:g} allows {} per rank, but with schedule {} and the best cut found into {} stages, "
+              "pipeline rank {} holds {}; use more pipeline ranks, recompute or shards",
               recipe_.layout.stage_gb, format_bytes(limit), schedule.name, schedule.num_stages(), least.second,
               format_bytes(least.first))};
 }
 
-/// The fastest cut with which no rank should hold more than `limit`: each stage's blocks change, and what its rank holds
-/// beside them is taken to stay as it is estimated for this plan. None where there is no such cut.
+/// Returns the fastest cut whose ranks should hold at most `limit`, assuming that only the bytes of each stage's blocks change:
+/// the rest of a rank's memory is taken from this plan's estimate. Empty if there is no such cut.
 std::optional<std::vector<int>> StageFitter::smaller_cut(const Plan& plan, const StageBytes& bytes,
                                                          const std::vector<MemoryEstimate>& by_stage_rank,
                                                          int64_t limit) const {
@@ -97,8 +97,8 @@ std::optional<std::vector<int>> StageFitter::smaller_cut(const Plan& plan, const
       .value;
 }
 
-/// smaller_cut() takes what a rank holds beside its blocks as given, and gives each stage what its rank's others leave, though
-/// both may become less with another cut.
+/// Needed because smaller_cut() takes the rest of a rank's memory as fixed and gives each stage what the rank's other stages
+/// leave, while another cut may reduce both.
 std::optional<std::vector<int>> StageFitter::cut_of_all_stages(const Schedule& schedule, const std::vector<int>& near,
                                                                int64_t limit) const {
   if (recipe_.layout.stages != "auto") return {};
@@ -106,7 +106,7 @@ std::optional<std::vector<int>> StageFitter::cut_of_all_stages(const Schedule& s
   const auto rank_bytes = [&](const std::vector<int>& first_block) {
     std::vector<int64_t> bytes;
     const Found<Plan> plan = built(schedule, first_block);
-    if (!plan) return std::vector<int64_t>(schedule.num_ranks(), limit + 1);  // a cut that does not fit
+    if (!plan) return std::vector<int64_t>(schedule.num_ranks(), limit + 1);  // this cut does not fit
     for (const MemoryEstimate& rank : memory_by_stage_rank(recipe_, *plan)) bytes.push_back(rank.total());
     return bytes;
   };
@@ -125,7 +125,7 @@ int StageFitter::most_tries(int64_t forwards_of_stages) const {
   return static_cast<int>(std::clamp<int64_t>(kMostForwards / forwards_of_stages, 16, 300));
 }
 
-/// Of each block, by what an element takes over the whole pipeline.
+/// State bytes of each block, from the bytes per element over the whole pipeline.
 std::vector<int64_t> StageFitter::state_bytes(const Plan& plan) const {
   double bytes = 0.0, elements = 0.0;
   for (const MemoryEstimate& estimate : memory_by_stage_rank(recipe_, plan))

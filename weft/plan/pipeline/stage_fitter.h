@@ -1,4 +1,4 @@
-// StageFitter: where a model is cut into the stages of a schedule, within layout.stage_gb.
+// StageFitter: cuts a model into the stages of a schedule, within layout.stage_gb.
 #pragma once
 
 #include <cstdint>
@@ -14,23 +14,23 @@
 
 namespace weft {
 
-/// Forwards of blocks in a program that may be built many times: each takes some 5 microseconds.
+/// Most block forwards in a program that may be built many times; each takes some 5 microseconds.
 constexpr int64_t kMostForwards = 50'000;
 
-/// Cuts one model, by one recipe, for any schedule.
+/// Cuts one model under one recipe, for any schedule.
 class StageFitter {
  public:
-  /// `base` has its layout and the model's cost, `work` is of its blocks. All must outlive it.
+  /// `base` has its layout and the model's cost; `work` is the work of its blocks. All arguments must outlive the fitter.
   StageFitter(const Recipe& recipe, const Plan& base, const std::vector<BlockWork>& work)
       : recipe_(recipe), base_(base), work_(work) {}
 
-  /// Forwards of all blocks in a step.
+  /// Number of block forwards in a step.
   int64_t forwards() const { return static_cast<int64_t>(work_.size()) * base_.layout.micro_batches; }
 
-  /// The first block of each of so many stages, as layout.stages says.
+  /// Returns the first block of each of `stages` stages, as layout.stages says.
   Found<std::vector<int>> cut(int stages) const;
 
-  /// The plan with that schedule, cut so that no rank is estimated to hold more than layout.stage_gb.
+  /// Returns the plan with this schedule, cut so that no rank's estimate exceeds layout.stage_gb.
   Found<Plan> fitted(const Schedule& schedule) const;
 
  private:

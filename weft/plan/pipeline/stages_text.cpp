@@ -11,7 +11,7 @@ namespace weft {
 
 namespace {
 
-/// Which blocks' backward a schedule would split but cannot.
+/// Reports the blocks whose backward the schedule would split but cannot.
 std::string whole_backwards_text(const Schedule& schedule, const ModelCost& cost) {
   const auto splits = [](const Task& task) { return task.kind == TaskKind::backward_input; };
   const bool any = std::any_of(schedule.tasks.begin(), schedule.tasks.end(),
@@ -20,7 +20,7 @@ std::string whole_backwards_text(const Schedule& schedule, const ModelCost& cost
   for (const BlockCost& block : cost.blocks) {
     if (any && !block.splits) names += (names.empty() ? "" : ", ") + block.name;
   }
-  return names.empty() ? "" : fmt::format("  backward is not split, but run whole with its first part, in: {}\n", names);
+  return names.empty() ? "" : fmt::format("  backward is not split (runs whole with its first part) in: {}\n", names);
 }
 
 std::string searched_text(const std::string& taken, const Searched& searched) {
@@ -28,8 +28,8 @@ std::string searched_text(const std::string& taken, const Searched& searched) {
                                                             : fmt::format(" with {}, the most that keep layout.stage_gb",
                                                                           counted(searched.fewer_activations, "activation"));
   if (taken == "auto") return fewer.empty() ? "" : fmt::format("  schedule: searched{}\n", fewer);
-  if (!searched.fits) return fmt::format("  schedule: that of {}, as what was searched does not keep layout.stage_gb\n", taken);
-  return fmt::format("  schedule: that of {}, whose step is shorter than what was searched{}\n", taken, fewer);
+  if (!searched.fits) return fmt::format("  schedule: {}, as the searched one exceeds layout.stage_gb\n", taken);
+  return fmt::format("  schedule: {}, whose step is shorter than that of the one searched{}\n", taken, fewer);
 }
 
 }  // namespace

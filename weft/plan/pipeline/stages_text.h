@@ -1,4 +1,4 @@
-// stages_text: what a plan's stages are, for people.
+// stages_text: readable report of a plan's stages.
 #pragma once
 
 #include <cstdint>
@@ -10,14 +10,14 @@
 
 namespace weft {
 
-/// What became of the search of an automatic schedule.
+/// Outcome of the search for an automatic schedule.
 struct Searched {
-  bool fits = true;               ///< keeps layout.stage_gb
-  int64_t fewer_activations = 0;  ///< with which alone it does; 0: with all that were allowed
-  bool free_messages = false;     ///< as layout.profile does not tell their links
+  bool fits = true;               ///< within layout.stage_gb
+  int64_t fewer_activations = 0;  ///< reduced activation limit needed to fit; 0: the full limit fits
+  bool free_messages = false;     ///< messages are taken as free: layout.profile has no times for their links
 };
 
-/// What people are told of a plan's stages. `seconds` are those of each block, in any unit.
+/// Returns the report of a plan's stages. `seconds` are per block, in any unit.
 std::string stages_text(const LayoutRecipe& recipe, const Plan& plan, const std::vector<double>& seconds,
                         const Searched& searched);
 

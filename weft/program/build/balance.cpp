@@ -16,8 +16,8 @@ namespace {
 constexpr double kImpossible = std::numeric_limits<double>::infinity();
 constexpr double kSurelyMore = 1.0 - 1e-9;
 
-// The best way to cut the first blocks into stages, for every number of both. Before a stage there are at least as many blocks
-// as stages, and after it too: of each stage only the ends that leave both are looked at.
+// The best cuts of the first n blocks into k stages, for all n and k. A stage end is tried only if it leaves at least one block
+// for every stage before and after it.
 class Cutter {
  public:
   explicit Cutter(const BalanceOptions& options)
@@ -43,7 +43,7 @@ class Cutter {
   size_t cell(int stage, int end) const { return static_cast<size_t>(stage) * ends_ + (end - first_end(stage)); }
   int first_fitting(int stage, int end) const { return fitting_.empty() ? stage : std::max(stage, fitting_[cell(stage, end)]); }
 
-  // The first block with which the blocks up to `end` keep the stage's bytes; `end` where none does.
+  // Finds the first block such that the blocks up to `end` fit the stage's bytes; `end` if there is none.
   void find_fitting() {
     fitting_.resize(static_cast<size_t>(stages_) * ends_);
     for (int stage = 0; stage < stages_; ++stage) {
@@ -56,7 +56,7 @@ class Cutter {
     }
   }
 
-  // The length of stage that the best cut needs, bit by bit of the number: those above it do, those below do not.
+  // Longest stage of the best cut, found bit by bit: larger limits allow a cut, smaller ones do not.
   double least_longest() const {
     if (ends_ == 0 || !can_keep(sums_.back())) return kImpossible;
     auto too_short = std::bit_cast<int64_t>(0.0) - 1, enough = std::bit_cast<int64_t>(sums_.back());
@@ -67,7 +67,7 @@ class Cutter {
     return std::bit_cast<double>(enough);
   }
 
-  // Without a limit of bytes: whether stages that are each as long as they may be are few enough.
+  // Without a byte limit: true if few enough stages of up to this length hold all blocks.
   bool can_keep_time(double longest) const {
     int stages = 1, begin = 0;
     for (int end = 1; end <= blocks_; ++end) {
@@ -79,14 +79,14 @@ class Cutter {
     return stages <= stages_;
   }
 
-  // Whether some cut has no stage of more than `longest`.
+  // True if some cut has no stage longer than `longest`.
   bool can_keep(double longest) const {
     if (fitting_.empty()) return can_keep_time(longest);
-    std::vector<bool> can_end(blocks_ + 1, false);  // the stage before
+    std::vector<bool> can_end(blocks_ + 1, false);  // previous stage
     can_end[0] = true;
     for (int stage = 0; stage < stages_; ++stage) {
       std::vector<bool> next(blocks_ + 1, false);
-      int begin = stage, latest = -1;  // the last place before `end` where the stage before can end
+      int begin = stage, latest = -1;  // last place before `end` where the previous stage can end
       bool any = false;
       for (int end = first_end(stage); end <= last_end(stage); ++end) {
         if (can_end[end - 1]) latest = end - 1;
@@ -100,9 +100,9 @@ class Cutter {
     return can_end[blocks_];
   }
 
-  // Of the cuts that keep `longest`, the one with the least sum of squares; of equal ones that with the later stages shorter.
-  // The best place where a stage begins is never before that of one which ends earlier: squares of lengths satisfy the
-  // quadrangle inequality (Yao 1980), and bytes and lengths rule out first places only, more of them the later the end.
+  // Returns the cut within `longest` with the least sum of squares; among equal ones, the one with shorter later stages. As a
+  // stage's end moves on, its best beginning never moves back: squares of lengths satisfy the quadrangle inequality (Yao 1980),
+  // and the byte and length limits only exclude early beginnings, more of them for later ends.
   std::vector<int> evenest(double longest) const {
     std::vector<int> begins(static_cast<size_t>(stages_) * ends_, -1);
     std::vector<double> least(blocks_ + 1, kImpossible);
@@ -129,9 +129,9 @@ class Cutter {
     return first;
   }
 
-  // Whether no longer stage than [begin, end) can cost less than `cost`, were the stages before it all equal.
+  // True if no stage longer than [begin, end) can cost less than `cost`, even if the stages before it were all equal.
   bool cannot_gain(int stage, int begin, double length, double cost) const {
-    if (stage == 0 || length * stage < sums_[begin]) return false;  // a longer one may be nearer to equal
+    if (stage == 0 || length * stage < sums_[begin]) return false;  // a longer stage may be nearer to equal
     return (sums_[begin] * sums_[begin] / stage + length * length) * kSurelyMore > cost;
   }
 
@@ -142,7 +142,7 @@ class Cutter {
   }
 
   const BalanceOptions& options_;
-  int blocks_, stages_, ends_;  // ends: of a stage, that it can have
+  int blocks_, stages_, ends_;  // ends: possible ends per stage
   std::vector<double> sums_;
   std::vector<int> fitting_;  // [stage][end]
 };

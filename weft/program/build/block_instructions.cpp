@@ -26,7 +26,7 @@ Instruction forward_of(const ModelCost& model, int block, int micro) {
   return x;
 }
 
-// Its output goes only now: until here it was the next block's input, what was sent, or the loss's.
+// The block's output is freed only now: until here it was the next block's input, the sent tensor, or the loss's input.
 Instruction backward_of(const ModelCost& model, Op op, int block, int micro, bool input_received) {
   const BlockCost& cost = model.blocks[block];
   Instruction x = on_block(op, block, micro);

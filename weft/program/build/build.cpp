@@ -37,7 +37,7 @@
 namespace weft {
 namespace {
 
-// Costs may be written by hand.
+// Checks the costs, which may be hand-written.
 void check_model(const ModelCost& model) {
   if (model.blocks.empty()) throw InputError(fmt::format("model '{}' has no blocks: a program needs at least one", model.name));
   const int blocks = static_cast<int>(model.blocks.size());
@@ -52,12 +52,14 @@ void check_model(const ModelCost& model) {
 
 void check_master(const StepLayout& layout) {
   if (int64_t{layout.dp} * layout.shard * layout.cp * layout.tp > 1 || layout.shard_level != ShardLevel::none) {
-    throw InputError("layout: with a master all ranks stand on the pipeline axis, and nothing is sharded");
+    throw InputError("layout: a layout with a master uses only the pipeline axis, without sharding; set the other axes to 1");
   }
   if (layout.offload.activations || layout.offload.optimizer) {
-    throw InputError("layout: with a master nothing is offloaded");
+    throw InputError("layout: a layout with a master cannot offload; set StepLayout::offload to none");
   }
-  if (layout.noise_scale) throw InputError("layout: with a master no other rank has norms; the noise scale cannot be measured");
+  if (layout.noise_scale) {
+    throw InputError("layout: a layout with a master cannot measure the noise scale: the other ranks have no norms");
+  }
   if (layout.micro_batches % layout.pp != 0 || layout.micro_batches / layout.pp % layout.slots != 0) {
     throw InputError(
         fmt::format("layout: {} micro-batches do not divide over a master's {} ranks with {} slots each; use {} micro-batches",
@@ -78,13 +80,14 @@ void check(const ModelCost& model, const StepLayout& layout) {
   positive("micro_batches", layout.micro_batches);
   positive("slots", layout.slots);
   if (layout.bucket_bytes < 0) {
-    throw InputError(fmt::format("layout: bucket_bytes is {}, must be above 0, or 0 for what fits", layout.bucket_bytes));
+    throw InputError(fmt::format("layout: bucket_bytes is {}, must be above 0, or 0 for automatic", layout.bucket_bytes));
   }
   if (layout.slots > 1 && layout.shard_level >= ShardLevel::gradients && !layout.keep_order) {
-    throw InputError("layout: several slots a rank need keep_order: gradients that are reduced every micro-batch fill no slot");
+    throw InputError(
+        "layout: several slots per rank need keep_order, as gradients reduced every micro-batch cannot be summed by slot");
   }
   if (layout.offload.weights && layout.shard_level != ShardLevel::parameters) {
-    throw InputError("layout: weights are offloaded at shard level parameters only");
+    throw InputError("layout: offloading weights needs shard level parameters");
   }
   if (layout.master) check_master(layout);
   if (layout.inner_shards < 1 || layout.shard % layout.inner_shards != 0) {
@@ -93,11 +96,11 @@ void check(const ModelCost& model, const StepLayout& layout) {
   }
   if (layout.prefetch < 0) throw InputError(fmt::format("layout: prefetch is {}, must be at least 0", layout.prefetch));
   if (!is_power_of_two(layout.slots)) {
-    throw InputError(fmt::format("layout: {} slots a rank, must be a power of two (nearest below: {})", layout.slots,
+    throw InputError(fmt::format("layout: {} slots per rank, must be a power of two (nearest below: {})", layout.slots,
                                  floor_power_of_two(layout.slots)));
   }
   if (layout.micro_batches % layout.slots != 0) {
-    throw InputError(fmt::format("layout: {} slots do not divide {} micro-batches a rank; use {} micro-batches, or fewer slots",
+    throw InputError(fmt::format("layout: {} slots do not divide {} micro-batches per rank; use {}, or fewer slots",
                                  layout.slots, layout.micro_batches, round_up(layout.micro_batches, layout.slots)));
   }
 }
@@ -249,7 +252,7 @@ Program frame_program(const ModelCost& model, const StepLayout& layout) {
     program.block_names.push_back(block.name);
     program.block_numel.push_back(padded_numel(block.numel, program.shards));
     program.block_uses.push_back(block.uses);
-    program.told += block.told;
+    program.flagged += block.flagged;
   }
   program.uses_apart = layout.keep_order && has_ties(program);
   const auto has_frozen = [](const BlockCost& block) { return block.frozen_numel > 0; };

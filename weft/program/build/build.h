@@ -1,6 +1,6 @@
-// build_program: from a model's costs and a layout to the step program, by running the passes in one visible order.
+// build_program: builds the step program from a model's costs and a layout, by running the passes in a fixed order.
 //
-// Costs no tensors and little time, whatever the number of ranks: the data-parallel copies of a pipeline rank share one list.
+// Allocates no tensors and is fast for any number of ranks: data-parallel copies of a pipeline rank share one list.
 #pragma once
 
 #include "weft/base/found.h"
@@ -9,14 +9,14 @@
 
 namespace weft {
 
-/// The program of a step. None where its schedule, or its stages, do not go with slots (passes/slots.h) or with the limit of
-/// gathered weights (passes/prefetch.h): others may. Throws InputError when the model has no blocks, a count is not positive,
-/// slots is no power of two or does not divide micro_batches, or schedule and stages do not fit.
+/// Returns the program of a step; why_not if its schedule or stages do not work with slots (passes/slots.h) or the limit of
+/// gathered weights (passes/prefetch.h). Throws InputError if the model has no blocks, a count is not positive, slots is not a
+/// power of two or does not divide micro_batches, or schedule and stages do not fit.
 Found<Program> find_program(const ModelCost& model, const StepLayout& layout);
-/// The program that find_program() finds; throws InputError where there is none.
+/// Returns the program of find_program(); throws InputError if there is no program.
 Program build_program(const ModelCost& model, const StepLayout& layout);
-/// The frame of the program that build_program() would make: no instructions, and nothing that follows from them (holders,
-/// buffers). Needs no schedule.
+/// Returns the frame of build_program()'s program, without instructions or anything derived from them (holders, buffers). Needs
+/// no schedule.
 Program frame_program(const ModelCost& model, const StepLayout& layout);
 
 }  // namespace weft

@@ -20,13 +20,13 @@ namespace weft {
 namespace {
 
 Schedule make_automatic(const PipelineShape& shape, PipelineCosts costs, int64_t* tasks_left) {
-  const Schedule plain = one_stage_a_rank("auto", shape);
+  const Schedule plain = one_stage_per_rank("auto", shape);
   if (costs.stages.empty()) {
     costs.stages.resize(plain.rank_of_stage.size());
     costs.max_activations = shape.ranks;
   }
   if (costs.num_ranks() != shape.ranks) {
-    throw InputError(fmt::format("schedule auto: times of {} stages are given for {} ranks: give one entry a rank",
+    throw InputError(fmt::format("schedule auto: times of {} stages are given for {} ranks: give one entry per rank",
                                  costs.num_ranks(), shape.ranks));
   }
   return automatic_schedule(costs, shape.micro_batches,

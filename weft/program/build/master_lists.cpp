@@ -30,7 +30,7 @@ class MasterLists {
     for (int micro = 0; micro < program_.micro_batches; ++micro) list_.push_back(loss_of(model_, micro));
     for_others([this](int micro, int rank) {
       transfer(Op::send, Payload::gradient, micro, rank);
-      list_.back().frees += model_.blocks[last_block_].output_bytes;  // the output too
+      list_.back().frees += model_.blocks[last_block_].output_bytes;  // also frees the output
     });
     for_own(0, [this](int micro) { backward(micro); });
     return list_;

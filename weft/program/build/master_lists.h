@@ -1,13 +1,13 @@
-// Master lists: the step of naive data parallelism, the form of torch.nn.DataParallel, but for weights and gradients, which
-// passes/one_owner.h adds.
+// Master lists: the step of naive data parallelism, like torch.nn.DataParallel, without the transfers of weights and gradients,
+// which passes/one_owner.h adds.
 //
-// The master loads all micro-batches and sends the others theirs, every rank runs forward on its part, outputs come back, the
-// master computes all losses and sends the gradients of the outputs, and every rank runs backward. All ranks wait for the
-// master while it computes losses, and it for the slowest of them.
+// The master loads all micro-batches and sends the other ranks theirs, every rank runs forward on its part, outputs return, the
+// master computes all losses and sends the gradients of the outputs, and every rank runs backward. All ranks wait while the
+// master computes losses; the master waits for the slowest rank.
 //
-// Memory: at the master inputs and outputs of the whole global batch, and the outputs' gradients; activations of all of a
-// rank's micro-batches. Traffic: the master sends inputs and outputs' gradients of all micro-batches but its own, the others
-// the outputs of theirs.
+// Memory: on the master, inputs, outputs and output gradients of the whole global batch; on every rank, activations of all of
+// its micro-batches. Traffic: the master sends inputs and output gradients of all micro-batches except its own, the others send
+// their outputs.
 #pragma once
 
 #include <vector>
@@ -16,7 +16,7 @@
 
 namespace weft {
 
-/// The list of each pipeline rank of a program with a master.
+/// Lists of the pipeline ranks of a program with a master.
 std::vector<InstructionList> master_lists(const ModelCost& model, const Program& program);
 
 }  // namespace weft

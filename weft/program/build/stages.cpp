@@ -13,15 +13,15 @@
 namespace weft {
 namespace {
 
-// A transfer, and the task of its rank that it must not come before.
+// A transfer, and the earliest task position for it on its rank.
 struct Placed {
-  double made = 0.0;  // when its data is made
+  double made = 0.0;  // time at which its data is made
   int before_task = 0;
   int block = 0, micro = 0, peer = 0;
   Payload what = Payload::none;
   Op op = Op::send;
 
-  // Where it stands among all: by time, then in any fixed order.
+  // Order over all ranks: by time, ties in a fixed order.
   std::tuple<double, Payload, int, int> order() const { return {made, what, block, micro}; }
 };
 
@@ -48,7 +48,7 @@ class Expansion {
   int rank_of(int stage) const { return schedule_.rank_of_stage[stage]; }
   bool leaves(int from, int to) const { return to >= 0 && to <= last_stage() && rank_of(from) != rank_of(to); }
 
-  // The transfers of what this rank's tasks make, on both sides.
+  // Places the transfers of this rank's outputs, on both sides.
   void place_transfers(int rank) {
     for (size_t k = 0; k < schedule_.tasks[rank].size(); ++k) {
       const Task& task = schedule_.tasks[rank][k];
@@ -110,7 +110,7 @@ class Expansion {
     }
   }
 
-  // The loader hands micro-batches out in order: targets of those before this one are taken too, where it runs before them.
+  // Micro-batches load in order, so if this one runs first, targets of earlier ones are loaded too.
   void add_loss(InstructionList& list, int rank, int micro) {
     for (int& next = next_target_[rank]; rank_of(0) != rank && next <= micro; ++next) {
       list.push_back({.op = Op::load, .micro = next});
@@ -118,7 +118,7 @@ class Expansion {
     list.push_back(loss_of(model_, micro));
   }
 
-  // A block that cannot be split runs its whole backward with the first part; Op::load stands for nothing.
+  // A block that cannot be split runs its whole backward with the first part. Op::load stands for no instruction.
   static Op op_of(TaskKind kind, bool splits) {
     if (kind == TaskKind::backward) return Op::backward;
     if (kind == TaskKind::backward_input) return splits ? Op::backward_input : Op::backward;
@@ -130,7 +130,7 @@ class Expansion {
   const std::vector<StageBlocks>& stages_;
   std::vector<std::vector<TaskTime>> times_;
   std::vector<std::vector<Placed>> transfers_;  // by rank
-  std::vector<int> next_target_;                // by rank: the micro-batch that it loads next for its targets
+  std::vector<int> next_target_;                // by rank: next micro-batch to load for its targets
 };
 
 }  // namespace

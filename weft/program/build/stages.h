@@ -1,12 +1,12 @@
 // Stages: the instructions of a schedule's tasks, for each pipeline rank: loads, forwards, losses, backwards, and the transfers
 // between stages on different ranks. Passes do the rest.
 //
-// Transfers stand in one order over all ranks, that of the moments at which their data is made if every stage takes the same
-// time, and each rank meets them in that order; so they cannot deadlock even where a send waits for its receive. A receive
-// stands before the first task that could start after that moment, not only before the one that needs it.
+// Transfers have one order over all ranks: by the time at which their data is made, if every stage takes equally long. Each
+// rank issues them in that order, so they cannot deadlock even if a send waits for its receive. A receive comes before the
+// first task that could start after that time, not just before the task that needs it.
 //
-// Memory of a rank: what forwards keep, an input for every micro-batch in flight, a gradient on its way. Traffic: the output of
-// a stage's last block and its gradient, once a micro-batch.
+// Memory per rank: activations that forwards keep, an input per micro-batch in flight, a gradient in flight. Traffic: the
+// output of a stage's last block and its gradient, once per micro-batch.
 #pragma once
 
 #include <vector>
@@ -22,14 +22,14 @@ struct StageBlocks {
   int last = 0;   ///< the block after the last
 };
 
-/// The blocks of each stage of a model of `num_blocks`; `first_block` is not checked.
+/// Returns the blocks of each stage of a model of `num_blocks`; `first_block` is not checked.
 std::vector<StageBlocks> stages_of(const std::vector<int>& first_block, int num_blocks);
 
-/// The blocks of each stage of a schedule; `first_block` has the first of each, ascending from 0. Throws InputError unless it
-/// has one for every stage.
+/// Returns the blocks of each stage of a schedule; `first_block` has the first block of each, ascending from 0. Throws
+/// InputError unless it has one entry per stage.
 std::vector<StageBlocks> stage_blocks(const ModelCost& model, const Schedule& schedule, const std::vector<int>& first_block);
 
-/// The list of each pipeline rank: what the schedule's tasks do, and no more.
+/// Returns the list of each pipeline rank: the schedule's tasks only.
 std::vector<InstructionList> stage_lists(const ModelCost& model, const Schedule& schedule,
                                          const std::vector<StageBlocks>& stages);
 

@@ -24,20 +24,20 @@ void check_block(const ModelCost& model, size_t b) {
   for (const int64_t bytes : {block.saved_bytes, block.output_bytes, block.forward_peak_bytes, block.backward_peak_bytes,
                               block.deferred_bytes, block.input_peak_bytes, block.weight_peak_bytes}) {
     if (bytes < 0 || bytes > kMostBytes) {
-      refuse(fmt::format("{} bytes on a micro-batch, must be 0 to {}; use smaller micro-batches (batch.micro)", bytes,
-                         kMostBytes));
+      refuse(
+          fmt::format("{} bytes per micro-batch, must be 0 to {}; use smaller micro-batches (batch.micro)", bytes, kMostBytes));
     }
   }
 }
 
-// Sent by these calls; NaN where one has bytes that cannot be.
+// Bytes sent by these calls; NaN if a call has invalid bytes.
 double bytes_of(const std::vector<InnerCall>& calls) {
   double bytes = 0.0;
   for (const InnerCall& call : calls) bytes += call.wire_bytes < 0 ? std::nan("") : static_cast<double>(call.wire_bytes);
   return bytes;
 }
 
-// Of calls inside blocks and the loss, on a micro-batch; forward may run twice.
+// Bytes of calls inside blocks and the loss, per micro-batch; forward may run twice.
 double inner_bytes(const ModelCost& model) {
   double bytes = bytes_of(model.loss_calls);
   for (const BlockCost& block : model.blocks) {
@@ -47,7 +47,7 @@ double inner_bytes(const ModelCost& model) {
   return bytes;
 }
 
-// With gradients, those of tied weights once for each use, and frozen weights, as they are padded.
+// Elements with gradients (tied weights once per use), and frozen weights, padded.
 double count_elements(const ModelCost& model, int shards) {
   double elements = 0.0;
   for (const BlockCost& block : model.blocks) {
@@ -58,7 +58,7 @@ double count_elements(const ModelCost& model, int shards) {
   return elements;
 }
 
-// Of all that a micro-batch allocates, on whatever ranks: what they keep, outputs, their gradients and both as they arrive.
+// Bytes of everything a micro-batch allocates, on all ranks: kept activations, outputs and gradients, received ones too.
 double activation_bytes(const ModelCost& model) {
   double bytes = 2.0 * static_cast<double>(model.input_bytes);
   for (const BlockCost& block : model.blocks) {
@@ -68,7 +68,7 @@ double activation_bytes(const ModelCost& model) {
   return bytes;
 }
 
-// Of weights and gradients: what a micro-batch gathers and reduces, and what the step does at its end.
+// Bytes of weights and gradients gathered and reduced, per micro-batch and at the end of the step.
 double sent_bytes(double elements, const StepLayout& layout) {
   double each = 0.0;
   if (layout.shard_level == ShardLevel::parameters) each += 2.0 * layout.weight_bytes;
@@ -83,7 +83,7 @@ void check_step_bytes(const ModelCost& model, const StepLayout& layout) {
   for (size_t b = 0; b < model.blocks.size(); ++b) check_block(model, b);
   for (const int64_t bytes : {model.input_bytes, model.loss_peak_bytes}) {
     if (bytes >= 0 && bytes <= kMostBytes) continue;
-    throw InputError(fmt::format("model '{}': its input or its loss has {} bytes on a micro-batch, must be 0 to {}", model.name,
+    throw InputError(fmt::format("model '{}': its input or its loss has {} bytes per micro-batch, must be 0 to {}", model.name,
                                  bytes, kMostBytes));
   }
   const double inner = inner_bytes(model) * layout.micro_batches;
@@ -105,8 +105,8 @@ void check_step_bytes(const ModelCost& model, const StepLayout& layout) {
   const double sent = sent_bytes(elements, layout);
   if (activations + sent + inner <= static_cast<double>(kMostBytes)) return;
   throw InputError(
-      fmt::format("layout: a step of {} micro-batches a rank holds up to {:.1e} bytes of activations and sends up to {:.1e} of "
-                  "weights and gradients, more than the {:.1e} that can be counted; use {} (batch.micro, batch.global) or a "
+      fmt::format("layout: a step of {} micro-batches per rank holds up to {:.1e} bytes of activations and sends up to {:.1e} "
+                  "of weights and gradients, more than the {:.1e} that can be counted; use {} (batch.micro, batch.global) or a "
                   "smaller model",
                   layout.micro_batches, activations, sent, static_cast<double>(kMostBytes),
                   activations > sent ? "fewer samples" : "fewer micro-batches"));

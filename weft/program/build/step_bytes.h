@@ -1,4 +1,4 @@
-// step_bytes: that a step stays within the elements and bytes that weft counts with (limits.h), told before it is made.
+// step_bytes: checks, before a step is built, that its elements and bytes stay within weft's limits (limits.h).
 #pragma once
 
 #include "weft/program/build/step_layout.h"
@@ -6,8 +6,7 @@
 
 namespace weft {
 
-/// Throws InputError, saying what would do, for negative sizes, and where elements, activations or what is sent may be more
-/// than the limits.
+/// Throws InputError with advice for negative sizes, and if elements, activations or sent bytes may exceed the limits.
 void check_step_bytes(const ModelCost& model, const StepLayout& layout);
 
 }  // namespace weft

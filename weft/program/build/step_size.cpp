@@ -12,22 +12,22 @@
 namespace weft {
 namespace {
 
-// Of one block on one micro-batch, over forward and backward in one part.
+// Instructions of one block on one micro-batch, for forward and unsplit backward.
 double of_block_and_micro_batch(const StepLayout& layout) {
   double count = 2.0;
   const double recomputed = layout.recompute.every > 0 ? 1.0 / layout.recompute.every : 0.0;
-  count += 2.0 * recomputed;  // drop, and the forward again
+  count += 2.0 * recomputed;  // drop and recompute
   if (layout.offload.activations) count += 2.0 * recomputed;
   if (layout.shard_level >= ShardLevel::gradients && !layout.keep_order) count += 1.0;
   if (layout.shard_level == ShardLevel::parameters) {
     const double gathers = layout.reshard_after_forward ? 2.0 : 1.0;
-    count += 2.0 * gathers;  // each with its release
+    count += 2.0 * gathers;  // each has a release
     if (layout.offload.weights) count += 2.0 * gathers;
   }
   return count;
 }
 
-// Inputs, outputs and their gradients cross on both sides, but for the master's own; weights and gradients once a rank.
+// Inputs, outputs and output gradients are sent and received, except the master's own; weights and gradients once per rank.
 double count_with_master(double blocks, const StepLayout& layout) {
   const double ranks = layout.pp;
   const double a_micro_batch = blocks * of_block_and_micro_batch(layout) + 2.0 + 6.0 * (ranks - 1.0) / ranks;
@@ -46,7 +46,7 @@ std::string advice_for_at_most(int64_t most, int64_t slots, const ScheduleSize& 
   const int64_t allowed = std::max<int64_t>(most, 0) / unit * unit;
   if (allowed >= schedule.fewest_micro_batches && allowed > 0) {
     return fmt::format(
-        "use {} micro-batches or fewer: larger ones (batch.micro), fewer samples a step (batch.global) or more "
+        "use {} micro-batches or fewer: larger ones (batch.micro), fewer samples per step (batch.global) or more "
         "data-parallel ranks",
         allowed);
   }
@@ -54,7 +54,7 @@ std::string advice_for_at_most(int64_t most, int64_t slots, const ScheduleSize& 
   if (schedule.fewest_micro_batches > 1) fewer += "fewer pipeline ranks (layout.pp), ";
   if (slots > 1) fewer += "fewer slots (run.reproducible_slots), ";
   if (!fewer.empty()) fewer += "or ";
-  return fmt::format("it takes {} micro-batches or more: use {}fewer blocks",
+  return fmt::format("it needs {} micro-batches or more: use {}fewer blocks",
                      round_up(std::max(schedule.fewest_micro_batches, unit), unit), fewer);
 }
 
@@ -82,9 +82,8 @@ void check_step_size(int64_t blocks, const StepLayout& layout, const ScheduleSiz
     throw InputError(fmt::format("layout: {} blocks cannot be cut into {} stages; use fewer", blocks, schedule.stages));
   }
   if (layout.pp * blocks > kMostPlaces) {
-    throw InputError(
-        fmt::format("layout: {} blocks are planned on at most {} pipeline ranks, not {}; use fewer, or fewer blocks", blocks,
-                    kMostPlaces / blocks, layout.pp));
+    throw InputError(fmt::format("layout: {} blocks allow at most {} pipeline ranks, not {}; use fewer, or fewer blocks",
+                                 blocks, kMostPlaces / blocks, layout.pp));
   }
   StepLayout none = layout, one = layout;
   none.micro_batches = 0;
@@ -93,7 +92,7 @@ void check_step_size(int64_t blocks, const StepLayout& layout, const ScheduleSiz
   const double a_micro_batch = count_instructions(blocks, one, schedule) - beside;
   const auto most = static_cast<int64_t>((static_cast<double>(kMostInstructions) - beside) / a_micro_batch);
   throw InputError(fmt::format(
-      "layout: {} blocks and {} micro-batches a rank make a step of {} instructions{}, and at most {} are planned; {}", blocks,
+      "layout: {} blocks and {} micro-batches per rank make a step of {} instructions{}, more than the limit of {}; {}", blocks,
       layout.micro_batches, format_count(count_instructions(blocks, layout, schedule)),
       schedule.stages > 1 ? fmt::format(" over {} stages", schedule.stages) : "",
       format_count(static_cast<double>(kMostInstructions)), advice_for_at_most(most, layout.slots, schedule)));

@@ -9,7 +9,7 @@
 namespace weft {
 namespace {
 
-constexpr double kUnseenGap = 2e-4;  // of the whole time: nobody would see it
+constexpr double kUnseenGap = 2e-4;  // share of the whole time that is invisible
 
 BarKind kind_of(const Instruction& x, bool ran_before) {
   switch (x.op) {
@@ -40,8 +40,8 @@ BarKind kind_of(const Instruction& x, bool ran_before) {
   }
 }
 
-// Which of the rank's stages each block belongs to. A stage is a run of blocks of which each always runs right after the one
-// before it, forward and, the other way round, backward: two stages of a rank may be neighbours in the model.
+// Stage of each block, numbered within the rank. A stage is a run of blocks that always run one right after another, in forward
+// and, reversed, in backward: two stages of a rank may be adjacent in the model.
 std::vector<int> chunk_of_block(const InstructionList& list, int num_blocks, int& num_chunks) {
   std::vector<bool> begins(num_blocks, false);
   std::set<std::pair<int, int>> ran;  // block and micro-batch

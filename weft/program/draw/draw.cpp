@@ -20,7 +20,7 @@ namespace weft {
 namespace {
 
 constexpr int kMinWidth = 40;
-constexpr size_t kMaxTableRows = 14;  // a longer table shows its beginning and its end
+constexpr size_t kMaxTableRows = 14;  // a longer table shows only its beginning and its end
 
 std::string span(int first, int last) { return first == last ? fmt::format("{}", first) : fmt::format("{}-{}", first, last); }
 
@@ -35,7 +35,7 @@ std::string ranks_text(const Program& program, int list) {
 
 std::string elided(const std::vector<std::string>& rows) {
   const size_t half = kMaxTableRows / 2;
-  const bool is_long = rows.size() > kMaxTableRows + 2;  // a line that stands for one or two saves nothing
+  const bool is_long = rows.size() > kMaxTableRows + 2;  // an ellipsis for one or two lines saves nothing
   std::string result;
   for (size_t i = 0; i < rows.size(); ++i) {
     if (is_long && i == half) {
@@ -57,7 +57,7 @@ struct BlockRow {
   }
 };
 
-// Blocks that cost the same and follow one another share a row.
+// Adjacent blocks of equal cost share a row.
 std::vector<BlockRow> block_rows(const Program& program) {
   std::vector<BlockRow> blocks(program.block_names.size());
   for (size_t b = 0; b < blocks.size(); ++b) {
@@ -65,7 +65,7 @@ std::vector<BlockRow> block_rows(const Program& program) {
         .first = static_cast<int>(b), .last = static_cast<int>(b), .bytes = program.gradient_block_bytes(static_cast<int>(b))};
   }
   for (const InstructionList& list : program.lists) {
-    std::vector<double> backward(blocks.size(), 0.0);  // in two parts, where it is split
+    std::vector<double> backward(blocks.size(), 0.0);  // sum of both parts if split
     for (const Instruction& x : list) {
       if (x.op == Op::forward) blocks[x.first].forward_flops = x.flops;
       if (is_backward(x.op) && x.micro == 0) backward[x.first] += x.flops;
@@ -117,7 +117,7 @@ std::string legend(const Program& program) {
       {Op::forward, "  F3       forward of block 3; a second one is recompute\n"},
       {Op::drop, "  d3       drop what forward of block 3 kept for backward\n"},
       {Op::offload, "  o3       move to slower memory: w weights, o optimizer state, i input\n"},
-      {Op::reload, "  r3       bring it back\n"},
+      {Op::reload, "  r3       move it back\n"},
       {Op::loss, "  loss     loss and its gradient\n"},
       {Op::backward, "  B3       backward of block 3, adds to its gradients\n"},
       {Op::combine, "  C3-5     close a slot: merge the gradients of blocks 3 to 5 into the tree of partial sums\n"},
@@ -127,9 +127,9 @@ std::string legend(const Program& program) {
       {Op::squares, "  Q3       squares of the gradients of block 3 after one micro-batch, for the noise scale\n"},
       {Op::reduce_loss, "  R(loss)  sum losses and counts over all ranks\n"},
       {Op::norm, "  norm     global gradient norm, or largest gradient\n"},
-      {Op::gather_gradients, "  M3       gather what the update of block 3 needs of its whole gradients from the shards\n"},
-      {Op::update, "  U3-5     optimizer on what the rank owns of blocks 3 to 5\n"}};
-  std::string result = "legend (time runs to the right, not to scale; a label stands right of what it waits for)\n";
+      {Op::gather_gradients, "  M3       gather the whole gradients that the update of block 3 needs from the shards\n"},
+      {Op::update, "  U3-5     run the optimizer on the rank's part of blocks 3 to 5\n"}};
+  std::string result = "legend (time runs to the right, not to scale; a label is right of what it waits for)\n";
   for (const auto& [op, line] : entries) {
     if (used.count(op) != 0) result += line;
   }
@@ -138,7 +138,7 @@ std::string legend(const Program& program) {
 
 std::string buckets_table(const InstructionList& list, const Program& program) {
   std::vector<const Instruction*> buckets;
-  std::map<std::string, int> times;  // a step, by label
+  std::map<std::string, int> times;  // per step, by label
   for (const Instruction& x : list) {
     if (x.op != Op::reduce && x.op != Op::reduce_scatter) continue;
     if (times[label(x)]++ == 0) buckets.push_back(&x);
@@ -176,7 +176,7 @@ std::string cost_table(const Program& program, const InstructionList& list) {
     line("", "", fmt::format("weights {} in {}", format_bytes(cost.weight_wire_bytes), counted(cost.num_gathers, "gather")));
   }
   if (cost.inner_wire_bytes > 0) line("", "", fmt::format("inside blocks {}", format_bytes(cost.inner_wire_bytes)));
-  line("gradients", format_bytes(gradients), sharded ? "whole; weft memory tells what a rank holds of them" : "");
+  line("gradients", format_bytes(gradients), sharded ? "whole; weft memory reports the rank's part" : "");
   line("activations, peak", format_bytes(cost.peak_activation_bytes), "");
   if (program.slots > 1) line("partial sums, peak", format_bytes(cost.peak_partial_bytes), counted(program.slots, "slot"));
   return result;
@@ -188,7 +188,7 @@ std::string draw_list(const Program& program, int list, int width) {
                      timeline(instructions, width), buckets_table(instructions, program), cost_table(program, instructions));
 }
 
-// Lists that somebody runs, by the first rank that does.
+// Lists in use, by the first rank that runs each.
 std::vector<int> lists_in_use(const Program& program) {
   std::vector<int> result;
   std::vector<bool> seen(program.lists.size());
@@ -213,7 +213,7 @@ std::string hosts_text(const Program& program, int ranks_per_host, bool narrow) 
   add("activations", most.transfers);
   add("inside blocks", most.inner);
   add("losses", most.losses);
-  return fmt::format("{} of {} each: in a step one sends the others {}{}\n", counted(hosts.size(), "host"),
+  return fmt::format("{} of {} each: per step a host sends the others {}{}\n", counted(hosts.size(), "host"),
                      counted(ranks_per_host, "rank"), format_bytes(most.total()), parts);
 }
 
@@ -233,7 +233,7 @@ std::string totals(const Program& program, const DrawOptions& options) {
          (options.ranks_per_host > 0 ? hosts_text(program, options.ranks_per_host, options.narrow_across) : "");
 }
 
-// The ranks of a pipeline differ by their place in it: one chart shows them all, and list() one in full.
+// Ranks of a pipeline differ by place: one chart shows them all, and list() shows one in full.
 std::string pipeline(const Program& program, const DrawOptions& options) {
   std::vector<std::string> rows = pipeline_rows(program);
   const std::string heading = rows.front() + "\n";
@@ -247,11 +247,11 @@ std::string pipeline(const Program& program, const DrawOptions& options) {
 std::string draw(const Program& program, const DrawOptions& options) {
   check_program(program);
   const std::vector<int> lists = lists_in_use(program);
-  std::string result = fmt::format("{}, {} a rank in {}, {}", counted(program.block_names.size(), "block"),
+  std::string result = fmt::format("{}, {} per rank in {}, {}", counted(program.block_names.size(), "block"),
                                    counted(program.micro_batches / program.copies, "micro-batch", "es"),
                                    counted(program.slots, "slot"), counted(program.replicas, "replica"));
   if (program.mesh.pp > 1) result += fmt::format(", {} pipeline ranks", program.mesh.pp);
-  if (program.copies > 1) result += ", the first of them the master of the others";
+  if (program.copies > 1) result += ", the first is the master of the others";
   if (program.shard_level != ShardLevel::none) {
     result += fmt::format(", {} of {}", counted(program.shards, "shard"), name(program.shard_level));
   }

@@ -1,8 +1,8 @@
-// draw: a program as text that a person reads.
+// draw: a program as readable text.
 //
-// Plain ASCII, at most DrawOptions::width columns (names excepted). What repeats is said once: ranks that share a list,
-// micro-batches that do the same, runs of like blocks, the middle of long rows. So the text stays about a page for any model,
-// number of micro-batches and number of ranks.
+// Plain ASCII, at most DrawOptions::width columns (except long names). Repetition is folded: ranks that share a list, identical
+// micro-batches, runs of identical blocks, the middle of long rows. So the text is about a page for any model, number of
+// micro-batches and number of ranks.
 #pragma once
 
 #include <string>
@@ -12,13 +12,13 @@
 
 namespace weft {
 
-/// A program as a page of text. Without a pipeline it has a timeline for each distinct list, one lane a row, and the ranks that
-/// run it; with one a chart over time, one list a row, and a table of the stages. Then come the legend, and bytes sent,
-/// operations and memory of a step. Throws VerifyError as check_program() does.
+/// Draws a program as a page of text. Without a pipeline it has a timeline per distinct list, one row per lane, and the ranks
+/// that run it; with a pipeline, a chart over time, one row per list, and a table of the stages. Then come the legend, and
+/// bytes sent, operations and memory of a step. Throws VerifyError as check_program() does.
 std::string draw(const Program& program, const DrawOptions& options = {});
 
-/// Every instruction of a rank, one a line: number, lane, what it does, what it waits for, what it costs. Throws InputError
-/// for a rank that the program does not have.
+/// Lists every instruction of a rank, one per line: number, lane, action, waits, cost. Throws InputError for a rank that the
+/// program does not have.
 std::string list(const Program& program, int rank);
 
 }  // namespace weft

@@ -37,7 +37,7 @@ std::string pipeline_chart(const Program& program, const DrawOptions& options) {
   try {
     const std::vector<TimedInstruction> timed = timed_instructions(program, simulate(program, counted_operations()));
     const std::string chart = time_chart(program, timed, {.width = options.width, .max_rows = options.max_ranks});
-    return "pipeline over time, as if operations alone took any: a blank is a wait\n" + chart_legend(timed, chart) + chart;
+    return "pipeline over time, counting operations only: a blank is a wait\n" + chart_legend(timed, chart) + chart;
   } catch (const Error& error) {
     return fmt::format("pipeline over time: {}\n", error.what());
   }

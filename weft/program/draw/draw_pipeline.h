@@ -1,4 +1,4 @@
-// The parts of draw() that show the ranks of a pipeline: its tasks over time, and a line for each rank.
+// The parts of draw() for the ranks of a pipeline: its tasks over time, and a line per rank.
 #pragma once
 
 #include <string>
@@ -9,10 +9,10 @@
 
 namespace weft {
 
-/// The chart of time_chart.h with a heading, as if operations alone took time; or, where the program would never end, why.
+/// Returns the chart of time_chart.h, timed as if only operations took time, with a heading; the reason if it would deadlock.
 std::string pipeline_chart(const Program& program, const DrawOptions& options);
 
-/// What each pipeline rank holds, sends and keeps: a heading, then a row a rank.
+/// Returns the table of blocks, traffic and memory of each pipeline rank: a heading, then a row per rank.
 std::vector<std::string> pipeline_rows(const Program& program);
 
 }  // namespace weft

@@ -1,4 +1,4 @@
-// Palette: the colours of drawings. After Okabe and Ito's, and apart in lightness too, for readers who do not tell hues.
+// Palette: colours of drawings, after Okabe and Ito; they differ in lightness too, for colour-blind readers.
 #pragma once
 
 #include <string>
@@ -13,16 +13,16 @@ struct Colour {
 
 Colour colour_of(BarKind kind);
 
-/// The colour of a chart's line, by its number; after seven they come again.
+/// Colour of a chart's line by its number; repeats after seven.
 Colour line_colour(int line);
 
-/// The colour for a rank's stage `chunk`: later ones are lighter, up to half way to white.
+/// Colour of a rank's stage `chunk`: later ones are lighter, up to half way to white.
 Colour shade(Colour colour, int chunk, int num_chunks);
 
-/// Whether white letters are read better on it than black ones.
+/// True if white letters are more readable on it than black ones.
 bool is_dark(Colour colour);
 
-/// The colour as SVG has it: "#00806e".
+/// The colour in SVG notation: "#00806e".
 std::string text_of(Colour colour);
 
 }  // namespace weft

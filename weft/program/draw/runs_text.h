@@ -1,4 +1,4 @@
-// runs_text: a set of numbers as people write it.
+// runs_text: readable text of a set of numbers.
 #pragma once
 
 #include <cstddef>
@@ -7,7 +7,7 @@
 
 namespace weft {
 
-/// Ascending numbers as text: "0-3, 8"; after `most` runs "..." stands for the rest.
+/// Formats ascending numbers: "0-3, 8"; after `most` runs "..." replaces the rest.
 std::string runs_text(const std::vector<int>& numbers, size_t most);
 
 }  // namespace weft

@@ -19,13 +19,13 @@ namespace weft {
 namespace {
 
 constexpr double kMinLength = 780.0, kMaxLength = 2680.0;  // of the axis
-constexpr double kForwardWidth = 22.0;                     // that a number fits into
+constexpr double kForwardWidth = 22.0;                     // fits a number
 constexpr double kTop = 64.0, kMargin = 24.0;
 constexpr double kRowGap = 6.0;
 constexpr double kDigitWidth = 6.4;
 constexpr const char* kTrackColour = "#eeeef1";
 constexpr double kLeastBlockWidth = 4.0;
-constexpr double kLeastWidth = 0.15;  // of a bar that is drawn: less is not seen
+constexpr double kLeastWidth = 0.15;  // of a drawn bar: thinner ones are invisible
 
 class Svg {
  public:
@@ -65,7 +65,7 @@ class Svg {
   }
 
  private:
-  using Style = std::tuple<BarKind, int, int>;  // kind, stage of the rank, of how many
+  using Style = std::tuple<BarKind, int, int>;  // kind, stage of the rank, number of stages
 
   template <typename... Args>
   void put(fmt::format_string<Args...> format, Args&&... args) {
@@ -80,7 +80,7 @@ class Svg {
     return stack(intervals);
   }
 
-  // So long that half of all forwards are wide enough for their number.
+  // Axis length at which half of all forwards are wide enough for their number.
   double axis_length(double end_s) const {
     std::vector<double> forwards;
     for (const BarRow& row : rows_) {
@@ -146,7 +146,7 @@ class Svg {
     }
   }
 
-  // A hair's breadth is left between bars that are wide enough for it.
+  // Leaves a thin gap between bars that are wide enough.
   void add(const BarRow& row, const Bar& bar, double top, double height) {
     const double width = scale_.at(bar.end_s) - scale_.at(bar.start_s);
     if (width < kLeastWidth) return;
@@ -157,7 +157,7 @@ class Svg {
                    left_ + scale_.at(bar.start_s), top, width - hair, height, svg_escaped(hint(bar)));
   }
 
-  // Notches at the foot of a bar where its blocks meet.
+  // Notches at the foot of a bar at its block boundaries.
   void edges(const Bar& bar, double top) {
     const double width = scale_.at(bar.end_s) - scale_.at(bar.start_s);
     if (width < kLeastBlockWidth * static_cast<double>(bar.edges_s.size() + 1)) return;
@@ -167,7 +167,7 @@ class Svg {
     }
   }
 
-  // What a browser shows when the mouse rests on the bar.
+  // Tooltip of the bar.
   std::string hint(const Bar& bar) const {
     std::string result(name(bar.kind));
     if (bar.first < bar.last) {
@@ -181,7 +181,7 @@ class Svg {
   void number(const BarRow& row, const Bar& bar, double top) {
     if (bar.micro < 0 || bar.kind == BarKind::other) return;
     const double width = scale_.at(bar.end_s) - scale_.at(bar.start_s);
-    // All bars of a width have numbers or none has.
+    // Numbers are shown on all bars of a width or on no bar.
     const size_t most_digits = fmt::to_string(program_.micro_batches - 1).size();
     if (width < kDigitWidth * static_cast<double>(most_digits) + 2.0) return;
     const bool dark = is_dark(shade(colour_of(bar.kind), bar.chunk, row.num_chunks));
@@ -218,7 +218,7 @@ class Svg {
   const Program& program_;
   const SvgOptions& options_;
   std::vector<BarRow> rows_;
-  std::vector<std::vector<int>> side_rows_;  // of each row's side bars
+  std::vector<std::vector<int>> side_rows_;  // by row, of its side bars
   TimeScale scale_;
   int num_left_out_ = 0, num_side_ = 0, num_chunks_ = 1;
   double height_of_row_ = 0.0, side_height_ = 0.0, left_ = 0.0;

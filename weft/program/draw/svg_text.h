@@ -1,24 +1,24 @@
-// What every picture is written with: the document's opening, its heading, and words.
+// Common parts of SVG pictures: the document's opening, its heading, and text.
 #pragma once
 
 #include <string>
 
 namespace weft {
 
-inline constexpr double kSvgFontSize = 11.0;  ///< of words that ask for no other
+inline constexpr double kSvgFontSize = 11.0;  ///< default font size
 
-/// Text as it may stand between tags, without control characters.
+/// Escapes text for use between tags, without control characters.
 std::string svg_escaped(const std::string& text);
 
-/// The beginning of a document on white; "</svg>" ends it.
+/// Opening of a document on white; "</svg>" ends it.
 std::string svg_opening(double width, double height);
 
-/// Words at a place, with attributes as they stand in a tag; nothing for no words.
+/// Text at a position, with attributes as written in a tag; empty for empty text.
 std::string svg_text(double x, double y, const std::string& words, const std::string& attributes);
 
-/// Title and subtitle, in the 50 units at the top, from `left` on.
+/// Title and subtitle, in the top 50 units, starting at `left`.
 std::string svg_heading(double left, const std::string& title, const std::string& subtitle);
-/// How wide that is, by the widest of the fonts that a viewer may take.
+/// Width of the heading, in the widest of the fonts that a viewer may use.
 double svg_heading_width(const std::string& title, const std::string& subtitle);
 
 }  // namespace weft

@@ -12,8 +12,8 @@
 namespace weft {
 namespace {
 
-constexpr double kLeastPart = 0.5;  // of a slot: what takes less is left out
-constexpr double kJoinedGap = 0.5;  // of the shorter of two bars of a task
+constexpr double kLeastPart = 0.5;  // share of a slot: shorter tasks are left out
+constexpr double kJoinedGap = 0.5;  // longest gap, as a share of the shorter bar
 constexpr double kMostSlots = 1e12;
 constexpr char kTooShort[] = "(too short to be seen)";
 
@@ -34,7 +34,7 @@ char letter(BarKind kind) {
   }
 }
 
-// The shortest kind's usual time: each task gets a slot at least. 0 where nothing runs.
+// Typical time of the shortest kind, so that each task gets at least one slot. 0 if nothing runs.
 double slot_of(const std::vector<BarRow>& rows) {
   std::array<std::vector<double>, kBarKinds.size()> times;
   for (const BarRow& row : rows) {
@@ -58,7 +58,7 @@ bool follows(const Bar& task, const Bar& next) {
 
 bool is_backward(BarKind kind) { return kind == BarKind::backward || kind == BarKind::backward_input; }
 
-// Blocks with small gaps between them are one task, and recompute is part of the backward that it runs into.
+// Blocks with small gaps between them are one task, and recompute is part of the backward that follows it directly.
 std::vector<Bar> tasks_of(const std::vector<Bar>& bars) {
   std::vector<Bar> tasks;
   for (size_t i = 0; i < bars.size(); ++i) {
@@ -88,7 +88,7 @@ double end_of(const std::vector<BarRow>& rows) {
   return end_s;
 }
 
-// A task as it is printed: its label in slot `begin`, dashes in those up to `end`.
+// A printed task: its label in slot `begin`, dashes up to `end`.
 struct Shown {
   size_t begin = 0, end = 0;
   std::string label;
@@ -134,7 +134,7 @@ class Chart {
     return label;
   }
 
-  // Both ends are rounded to slots; a task that would stand on the one before it moves to the right.
+  // Both ends are rounded to slots; a task that would overlap the one before it moves right.
   std::vector<Shown> line_of(const BarRow& row) const {
     std::vector<Shown> line;
     size_t free = 0;  // slot
@@ -154,7 +154,7 @@ class Chart {
     return lines_[row].empty() ? 0 : lines_[row].back().end;
   }
 
-  // What stands in slots [begin, end) of a row.
+  // Text of slots [begin, end) of a row.
   std::string part_of(size_t row, size_t begin, size_t end) const {
     std::string text((end - begin) * cell_, ' ');
     if (is_too_short(row)) {
@@ -193,7 +193,7 @@ class Chart {
   std::vector<std::vector<Shown>> lines_;
 };
 
-// "a row stands for 32 ranks that do the same", where rows do.
+// Note on rows that represent several ranks.
 std::string alike_text(const std::vector<TimedInstruction>& timed) {
   int least = 0;
   int most = 0;
@@ -203,7 +203,7 @@ std::string alike_text(const std::vector<TimedInstruction>& timed) {
   }
   if (most <= 1) return {};
   const std::string count = least == most ? fmt::to_string(most) : fmt::format("{} to {}", least, most);
-  return fmt::format("a row stands for {} ranks that do the same\n", count);
+  return fmt::format("a row represents {} identical ranks\n", count);
 }
 
 }  // namespace
@@ -213,12 +213,12 @@ std::string chart_legend(const std::vector<TimedInstruction>& timed, const std::
   std::string result;
   const auto entry = [&result](const char* label, const char* text) { result += fmt::format("  {:<4} {}\n", label, text); };
   entry("F3", "forward of micro-batch 3");
-  if (has("R")) entry("R3", "forward again, for what was dropped");
+  if (has("R")) entry("R3", "recompute of dropped activations");
   if (has("B")) entry("B3", "backward");
   if (has("I")) entry("I3", "backward, first part: the gradient of the stage's input");
-  if (has("W")) entry("W3", "backward, second part: the gradients of its weights, which nobody waits for");
+  if (has("W")) entry("W3", "backward, second part: the gradients of its weights, which no rank waits for");
   if (has("F0a")) entry("F3b", "on the rank's second stage; F3a is on its first");
-  if (has("--")) entry("--", "goes on");
+  if (has("--")) entry("--", "continues");
   if (has("U")) entry("U", "loss, norm or update");
   return result + alike_text(timed) + "\n";
 }

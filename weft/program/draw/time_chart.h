@@ -1,12 +1,11 @@
-// time_chart: timed instructions as text: a row for each rank of theirs, time to the right in slots of the shortest kind of
-// task.
+// time_chart: timed instructions as text: a row per rank, time to the right in slots as long as the shortest kind of task.
 //
 //      pp 0 | F0 F1 F2       B0 -- F3 B1 -- ...
 //      pp 1 |    F0 F1    B0 -- ...
 //
-// F, B: forward and backward of a micro-batch; I and W: backward for the input and for the weights; R: forward again
-// (recompute), where it does not run into its backward; U: loss or update; - goes on; blank is idle. All blocks of a stage are
-// one task. Where a rank has several stages a letter tells which, from a. A long chart shows its beginning and its end.
+// F, B: forward and backward of a micro-batch; I and W: backward for the input and for the weights; R: recompute, unless joined
+// with its backward; U: loss or update; - continues a task; blank is idle. All blocks of a stage are one task. If a rank has
+// several stages, a letter from a on names the stage. A long chart shows its beginning and its end.
 #pragma once
 
 #include <string>
@@ -16,19 +15,19 @@
 
 namespace weft {
 
-/// How large a chart is.
+/// Size of a chart.
 struct TimeChartOptions {
   int width = 100;    ///< columns
-  int max_rows = 32;  ///< shown at most
+  int max_rows = 32;  ///< most rows shown
 };
 
-/// The chart as lines, each ended by a newline; empty where nothing takes time. Costs time and memory that grow with the
-/// instructions and the width, not with the slots of time.
+/// Returns the chart as lines, each ended by a newline; empty if nothing takes time. Time and memory grow with the instructions
+/// and the width, not with the time slots.
 std::string time_chart(const Program& program, const std::vector<TimedInstruction>& timed,
                        const TimeChartOptions& options = {});
 
-/// The legend of `chart`: what the letters that it has mean, a line each, and how many ranks a row stands for; then an empty
-/// line. `chart` is made of `timed`, and its words other than labels are in small letters.
+/// Returns the legend of `chart`: the meaning of its letters, one per line, and how many ranks a row represents; then an empty
+/// line. `chart` must be the chart of `timed`; its text outside labels is lower-case.
 std::string chart_legend(const std::vector<TimedInstruction>& timed, const std::string& chart);
 
 }  // namespace weft

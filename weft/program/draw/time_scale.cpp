@@ -12,7 +12,7 @@ struct Unit {
   double seconds;
 };
 
-// The largest unit of which the whole axis has at least one.
+// The largest unit that fits into the whole axis at least once.
 Unit unit_of(double seconds) {
   constexpr Unit kUnits[] = {{"s", 1.0}, {"ms", 1e-3}, {"us", 1e-6}};
   for (const Unit& unit : kUnits) {
@@ -21,7 +21,7 @@ Unit unit_of(double seconds) {
   return {"ns", 1e-9};
 }
 
-// The smallest 1, 2 or 5 times a power of ten that is at least `step`.
+// Smallest 1, 2 or 5 times a power of ten that is at least `step`.
 double round_up_step(double step) {
   const double power = std::pow(10.0, std::floor(std::log10(step)));
   for (const double factor : {1.0, 2.0, 5.0}) {
@@ -38,7 +38,7 @@ std::vector<TimeScale::Mark> TimeScale::marks(double distance) const {
   const Unit unit = unit_of(seconds_);
   std::vector<Mark> result;
   for (int i = 0; i * step <= seconds_ * (1.0 + 1e-9); ++i) {
-    // Six digits hide what a binary fraction adds to 0.3.
+    // Six digits hide the binary rounding of 0.3.
     result.push_back({.position = at(i * step), .label = fmt::format("{:.6g}", i * step / unit.seconds)});
   }
   return result;

@@ -1,4 +1,4 @@
-// TimeScale: seconds to positions along an axis, and where its marks stand.
+// TimeScale: maps seconds to positions along an axis, and places its marks.
 #pragma once
 
 #include <string>
@@ -8,7 +8,7 @@ namespace weft {
 
 class TimeScale {
  public:
-  /// `length` is what `seconds` take on the axis.
+  /// `length` is the axis length that `seconds` takes.
   TimeScale(double seconds, double length) : seconds_(seconds), length_(length) {}
 
   double at(double time_s) const { return seconds_ > 0.0 ? time_s / seconds_ * length_ : 0.0; }
@@ -18,7 +18,7 @@ class TimeScale {
     double position = 0.0;
     std::string label;  ///< without the unit
   };
-  /// Round times (1, 2 or 5 times a power of ten) at least `distance` apart, from zero on.
+  /// Marks at round times (1, 2 or 5 times a power of ten), `distance` or more apart, from 0.
   std::vector<Mark> marks(double distance) const;
   /// The unit of the labels: "s", "ms", "us" or "ns".
   std::string unit() const;

@@ -13,11 +13,11 @@ namespace {
 
 constexpr size_t kLanes = 3;
 constexpr int kLabelWidth = 12;  // "  compute | "
-constexpr size_t kMaxLines = 2;  // a row that wraps into more shows its beginning and its end
+constexpr size_t kMaxLines = 2;  // a row that wraps into more lines shows its beginning and its end
 
 enum class Phase { forward, backward, update };
 
-// A second forward, for recompute, belongs to the backward it is for.
+// A second forward, for recompute, belongs to its backward.
 Phase phase_of(Op op, Phase now) {
   if (op == Op::backward || op == Op::combine || op == Op::squares) return Phase::backward;
   if ((op == Op::forward || op == Op::release || op == Op::drop) && now == Phase::backward) return Phase::backward;
@@ -31,10 +31,10 @@ using Row = std::vector<int>;  // instructions, in list order
 struct Segment {
   int micro = -1;
   std::vector<Row> rows;
-  std::string shape;  // equal for segments that look the same
+  std::string shape;  // the same for identical segments
 };
 
-// Instructions beside the compute lane stand in the row of the compute instruction that follows them, which they overlap.
+// Instructions on other lanes are in the row of the compute instruction that follows them, which they overlap.
 std::vector<Segment> split(const InstructionList& list) {
   std::vector<Segment> segments;
   Row side;
@@ -68,12 +68,12 @@ std::vector<Segment> split(const InstructionList& list) {
   return segments;
 }
 
-// Puts labels on lanes, a column for each, until one does not fit.
+// Puts labels on lanes, each in its own columns, until one does not fit.
 class Line {
  public:
   Line(const InstructionList& list, int width) : list_(list), width_(width - kLabelWidth) {}
 
-  /// False, and nothing changes, when it would stick out; the first one always goes in.
+  /// Returns false, and changes nothing, if the label does not fit; the first one always fits.
   bool add(int i) {
     const auto lane = static_cast<size_t>(list_[i].lane);
     int column = text_[lane].empty() ? 0 : static_cast<int>(text_[lane].size()) + 1;
@@ -106,14 +106,14 @@ class Line {
   std::map<int, int> end_;  // column after each instruction's label
 };
 
-// As many of the row's instructions from `begin` on as fit on a line; `begin` moves past them.
+// Fills a line with the row's instructions from `begin` on; advances `begin`.
 Line fill(const InstructionList& list, const Row& row, size_t& begin, int width) {
   Line line(list, width);
   while (begin < row.size() && line.add(row[begin])) ++begin;
   return line;
 }
 
-// Where the longest tail of the row that fits on a line begins.
+// Beginning of the longest tail of the row that fits on a line.
 size_t tail_begin(const InstructionList& list, const Row& row, int width) {
   size_t best = row.size() - 1;
   while (best > 0) {
@@ -149,7 +149,7 @@ std::string micros_text(int first, int last) {
   return fmt::format("micro-batches {} to {}", first, last);
 }
 
-// Runs of segments that look like earlier ones, told in a line.
+// Runs of repeated segments, folded into a line.
 class Folded {
  public:
   void add(int micro, int like) {

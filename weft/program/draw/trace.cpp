@@ -11,11 +11,11 @@ namespace weft {
 namespace {
 
 constexpr size_t kChunk = 1 << 20;
-constexpr int kThreadsOfALane = 1000;  // more than a lane ever has at a time
+constexpr int kThreadsOfALane = 1000;  // more threads than a lane ever needs
 
 int64_t nanoseconds(double seconds) { return std::llround(seconds * 1e9); }
 
-/// Writes one event a line, a megabyte or so at a time: a trace of a million events is never whole in memory.
+/// Writes one event per line, in parts of about a megabyte, so a large trace is never in memory as a whole.
 class Writer {
  public:
   Writer(const Program& program, const TraceSink& out) : program_(program), ranks_(program), out_(out) {}
@@ -32,7 +32,7 @@ class Writer {
     metadata("process_sort_index", rank, 0, {{"sort_index", rank}});
   }
 
-  // `row` counts those of the lane that run beside one another.
+  // `row` numbers the overlapping threads of the lane.
   void thread(int rank, Lane lane, int row) {
     const std::string title = row == 0 ? std::string(name(lane)) : fmt::format("{} {}", name(lane), row + 1);
     metadata("thread_name", rank, thread_of(lane, row), {{"name", title}});
@@ -73,7 +73,7 @@ class Writer {
 
   bool is_on_blocks(const Instruction& x) const { return x.first < x.last && x.last <= program_.num_blocks(); }
 
-  // "forward h.2", "update h.0 .. head": what is alike in all micro-batches has one name.
+  // "forward h.2", "update h.0 .. head": the same title in all micro-batches.
   std::string title_of(const Instruction& x) const {
     std::string title(name(x.op));
     if (is_on_blocks(x)) title += " " + program_.block_names[x.first];

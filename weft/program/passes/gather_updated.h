@@ -1,6 +1,6 @@
 // Pass: after the update of its shard, every rank gathers the whole weights again (the end of a step of ZeRO-1 and 2).
 //
-// Memory: none beyond the whole weights that these levels keep. Traffic: (n-1)/n of the weight bytes. Comes after update.
+// Memory: none beyond the whole weights that these levels keep. Traffic: (n-1)/n of the weight bytes. Runs after update.
 #pragma once
 
 #include "weft/program/program.h"

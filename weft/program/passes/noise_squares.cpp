@@ -11,7 +11,7 @@
 namespace weft {
 namespace {
 
-// Where micro-batch `micro` has been added to a block's gradients, and nothing later; -1 where there is no such place.
+// Position where micro-batch `micro`, and no later one, has been added to a block's gradients, or -1.
 int place_after(const InstructionList& list, const std::vector<int>& writes, int micro) {
   int after = -1;
   bool is_later = false;
@@ -26,8 +26,8 @@ int place_after(const InstructionList& list, const std::vector<int>& writes, int
 
 std::string shared_weights(const Program& program, int block) {
   return fmt::format(
-      "layout: block '{}' shares its weights with another stage, so that no rank has the gradients of one micro-batch; the "
-      "noise scale cannot be measured, leave it out, or keep such blocks on one stage (model.tied_embeddings = false)",
+      "layout: block '{}' shares its weights with another stage, so no rank has the gradients of one micro-batch; leave out "
+      "run.noise_scale, or keep such blocks on one stage (model.tied_embeddings = false)",
       program.block_names[block]);
 }
 

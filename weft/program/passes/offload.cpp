@@ -12,10 +12,10 @@ Instruction move(Op op, Payload what, int block, int micro = -1) {
   return {.op = op, .lane = Lane::copy, .first = block, .last = block + 1, .micro = micro, .what = what};
 }
 
-/// The input of a block on a micro-batch, which is the output of the block before it. That goes, and is brought back.
+/// An offloaded input of a block on a micro-batch, that is, the output of the block before it.
 struct Moved {
-  int64_t bytes = 0;    ///< 0: the block before keeps them for its own backward
-  bool shared = false;  ///< the block before would have kept them till its backward otherwise
+  int64_t bytes = 0;    ///< 0: the block before keeps it for its own backward
+  bool shared = false;  ///< the block before would otherwise have kept it till its backward
 };
 
 class Activations {
@@ -55,7 +55,7 @@ class Activations {
     result_.back().frees = moved.bytes;
   }
 
-  // What was brought back is the block's own, and goes with its backward rather than with that of the block before.
+  // A reloaded input belongs to this block, and is freed with its backward rather than that of the block before.
   void free_input(Instruction& backward) const {
     const auto bytes_of = [this, &backward](int block) {
       const auto moved = moved_.find({block, backward.micro});
@@ -68,7 +68,7 @@ class Activations {
   const ModelCost& model_;
   std::vector<bool> runs_;                      // by block
   std::set<std::pair<int, int>> dropped_;       // block and micro-batch
-  std::map<std::pair<int, int>, Moved> moved_;  // the same
+  std::map<std::pair<int, int>, Moved> moved_;  // by block and micro-batch
   InstructionList result_;
 };
 

@@ -19,7 +19,7 @@ Instruction message(Op op, Payload what, int block, int peer, int64_t bytes) {
           .wire_bytes = op == Op::send ? bytes : 0};
 }
 
-// Inputs, which are small, go ahead of the weights.
+// Inputs, which are small, are sent before the weights.
 int last_of_batch(const InstructionList& list) {
   int last = -1;
   for (int i = 0; i < static_cast<int>(list.size()); ++i) {
@@ -41,7 +41,7 @@ InstructionList one_owner(InstructionList list, const Program& program, int pp) 
     const int64_t weights = program.weight_numel(block) * program.weight_bytes;
     if (weights > 0) {
       if (pp > 0) insertions.push_back({start, message(Op::receive, Payload::weights, block, tree_parent(pp), weights)});
-      for (auto child = children.rbegin(); child != children.rend(); ++child) {  // the one with most ranks behind it first
+      for (auto child = children.rbegin(); child != children.rend(); ++child) {  // the child with the largest subtree first
         insertions.push_back({start, message(Op::send, Payload::weights, block, *child, weights)});
       }
     }

@@ -12,7 +12,7 @@
 namespace weft {
 namespace {
 
-// Gathers keep their order, and so do all others: a gather's place is told by the first of the others that it comes before.
+// Gathers keep their order, as do all other instructions; a gather's place is the first other instruction after it.
 class Hoister {
  public:
   Hoister(InstructionList list, const Program& program, const PrefetchOptions& options)
@@ -39,7 +39,7 @@ class Hoister {
  private:
   int64_t bytes_of(const Instruction& x) const { return program_.weight_numel(x.first) * program_.weight_bytes; }
 
-  // One that is no gather.
+  // Handles an instruction other than a gather.
   void pass(const Instruction& x, int i) {
     const int place = static_cast<int>(others_.size());
     others_.push_back(i);
@@ -49,8 +49,8 @@ class Hoister {
     for (int block = x.first; block < x.last; ++block) last_barrier_[block] = place;
   }
 
-  // As far up as the rules allow: not above another gather, nor above the release of its block (or what brings it back from a
-  // slower memory), `depth` runs of blocks at most.
+  // Returns the earliest allowed place: not before an earlier gather, nor before the release (or reload) of its block, and at
+  // most `depth` block runs up.
   int place_of(const Instruction& gather) const {
     const int own = static_cast<int>(others_.size()), runs = static_cast<int>(runs_.size());
     int highest = std::max(last_barrier_[gather.first] + 1, places_.empty() ? 0 : places_.back());
@@ -86,7 +86,7 @@ class Hoister {
       if (x.op != Op::gather) continue;
       live += bytes_of(x);
       if (live <= options_.max_bytes) continue;
-      return fmt::format("layout: at most {} of gathered weights are allowed, but block {} '{}' needs {} with it",
+      return fmt::format("layout: gathered weights are limited to {}, but with block {} '{}' they take {}",
                          format_bytes(options_.max_bytes), x.first, program_.block_names[x.first], format_bytes(live));
     }
     return {};
@@ -95,11 +95,11 @@ class Hoister {
   InstructionList list_;
   const Program& program_;
   PrefetchOptions options_;
-  std::vector<int> gathers_, places_;  // index in the list; before which of the others it comes
-  std::vector<int> others_;            // index in the list
-  std::vector<int> runs_;              // of others_, those that run a block
-  std::vector<int> last_barrier_;      // by block: the last of the others that its gather does not pass
-  int64_t live_ = 0;                   // whole weights there so far
+  std::vector<int> gathers_, places_;  // list index; place among the others
+  std::vector<int> others_;            // list index
+  std::vector<int> runs_;              // the others_ that run a block
+  std::vector<int> last_barrier_;      // by block: the last of others_ that its gather must follow
+  int64_t live_ = 0;                   // bytes of whole weights live so far
 };
 
 }  // namespace

@@ -1,7 +1,7 @@
-// Pass: prefetch. Hoists each gather so that it starts `depth` runs of blocks before the one that needs it, and its traffic
-// hides behind them; never so far that more than `max_bytes` of whole weights would be there at a time.
+// Pass: prefetch. Hoists each gather to start `depth` block runs before the one that needs it, so that its traffic overlaps
+// them; never so far that more than `max_bytes` of whole weights would be held at once.
 //
-// Memory: `depth` blocks' whole weights more. Traffic: none. Comes after shard_parameters.
+// Memory: the whole weights of `depth` more blocks. Traffic: 0. Runs after shard_parameters.
 #pragma once
 
 #include "weft/base/found.h"
@@ -9,13 +9,13 @@
 
 namespace weft {
 
-/// How early gathers start.
+/// Distance of prefetch.
 struct PrefetchOptions {
-  int depth = 1;          ///< runs of blocks between a gather and the run that needs it
+  int depth = 1;          ///< block runs between a gather and the run that needs it
   int64_t max_bytes = 0;  ///< 0: no limit
 };
 
-/// Moves gathers forward. None where the weights that one block needs are above the limit.
+/// Moves gathers earlier. why_not if the weights that one block needs exceed the limit.
 Found<InstructionList> prefetch(InstructionList list, const Program& program, const PrefetchOptions& options);
 
 }  // namespace weft

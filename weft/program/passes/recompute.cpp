@@ -10,7 +10,7 @@ namespace {
 
 bool computes(const Instruction& x) { return x.op == Op::forward || x.op == Op::loss || is_backward(x.op); }
 
-// The next forward, backward or loss after `i`, or the end.
+// Index of the next forward, backward or loss after `i`, or the end.
 size_t next_step(const InstructionList& list, size_t i) {
   for (++i; i < list.size(); ++i) {
     if (computes(list[i])) break;
@@ -18,7 +18,7 @@ size_t next_step(const InstructionList& list, size_t i) {
   return i;
 }
 
-// Forward, then at most the loss, then backward of the same block.
+// True if backward of the same block follows this forward, with at most the loss between them.
 bool turns_at(const InstructionList& list, size_t forward) {
   size_t next = next_step(list, forward);
   if (next < list.size() && list[next].op == Op::loss) next = next_step(list, next);
@@ -26,7 +26,7 @@ bool turns_at(const InstructionList& list, size_t forward) {
          list[next].micro == list[forward].micro;
 }
 
-// Whoever takes the forward's output: the forward of the next block, or a send. -1 where only the loss does.
+// The instruction that takes the forward's output: the forward of the next block, or a send. -1 if only the loss does.
 int taker_of(const InstructionList& list, size_t forward, size_t num_blocks) {
   const Instruction& x = list[forward];
   if (x.last == static_cast<int>(num_blocks)) return -1;
@@ -59,7 +59,7 @@ InstructionList recompute(InstructionList list, const ModelCost& model, const Re
       std::vector<bool>& micros = chosen[x.first];
       if (static_cast<int>(micros.size()) <= x.micro) micros.resize(x.micro + 1, false);
       micros[x.micro] = true;
-      // What the next block took as its input lives on as that; what was sent does not.
+      // An output that the next block took as input stays live; a sent one does not.
       const int64_t output = list[taker].op == Op::send ? cost.made_bytes() : 0;
       insertions.push_back(
           {taker, {.op = Op::drop, .first = x.first, .last = x.last, .micro = x.micro, .frees = cost.saved_bytes + output}});

@@ -1,9 +1,9 @@
 // Pass: data parallelism by replicas. Every rank holds the whole model and a share of the global batch; gradients are summed
-// over the ranks bucket by bucket, while backward goes on with earlier blocks.
+// over the ranks bucket by bucket, overlapping the backward of earlier blocks.
 //
-// A bucket's reduce stands right after the last backward (or combine) that fills it, so in the last micro-batch only.
-// Memory: none beyond the gradients. Traffic: 2 (n-1)/n of the gradient bytes per rank and step, however many micro-batches.
-// Comes after the slots are closed. One replica needs no reduce.
+// A bucket's reduce comes right after the last backward (or combine) that fills it, so only in the last micro-batch. Memory:
+// none beyond the gradients. Traffic: 2 (n-1)/n of the gradient bytes per rank and step, however many micro-batches. Runs
+// after the slots are closed. One replica needs no reduce.
 #pragma once
 
 #include <vector>
@@ -13,11 +13,11 @@
 
 namespace weft {
 
-/// What is reduced over how many ranks.
+/// Buckets to reduce, and the ranks to reduce over.
 struct ReplicateOptions {
   int replicas = 1;                    ///< ranks that hold the same part of the state
-  AxisSet axes = kDataAxes;            ///< along which they lie
-  std::vector<Bucket> buckets;         ///< each reduced in one go
+  AxisSet axes = kDataAxes;            ///< axes of these ranks
+  std::vector<Bucket> buckets;         ///< each reduced in one collective
   std::vector<std::vector<int>> uses;  ///< Program::block_uses
 };
 

@@ -10,7 +10,7 @@
 namespace weft {
 namespace {
 
-// Tied weights of two stages of one rank: micro-batches are added in no one order, and none can be reduced by itself.
+// True for tied weights of two stages of one rank: micro-batches are added in mixed order, and cannot be reduced separately.
 bool mixes_micro_batches(const InstructionList& list, const std::vector<int>& writes) {
   int latest = 0;
   for (const int at : writes) {
@@ -20,7 +20,7 @@ bool mixes_micro_batches(const InstructionList& list, const std::vector<int>& wr
   return false;
 }
 
-// Where the block's gradients are last added to: by micro-batch, or, of all of them, for the last one only.
+// Positions of the last additions to the block's gradients: by micro-batch, or for the last one only.
 std::vector<int> last_writes(const InstructionList& list, const std::vector<int>& writes, int micro_batches, bool every) {
   std::vector<int> last(micro_batches, -1);
   for (const int at : writes) {

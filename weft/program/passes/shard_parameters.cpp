@@ -33,7 +33,7 @@ Instruction release(int block, bool keeps_inner_shard) {
 
 InstructionList shard_parameters(InstructionList list, const Program& program, const ShardParametersOptions& options) {
   std::vector<Insertion> gathers;
-  std::vector<Insertion> insertions;  // releases first: where both stand at one place, memory is free before it is taken
+  std::vector<Insertion> insertions;  // releases first, so memory is freed before more is taken
   const Positions reads = weight_reads(list, program.block_uses);
   const bool has_inner = options.inner_shards > 1;
   for (int block = 0; block < program.num_blocks(); ++block) {

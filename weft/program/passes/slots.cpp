@@ -15,8 +15,8 @@ namespace weft {
 namespace {
 
 Instruction combine(const Bucket& range, int slot, bool is_last) {
-  // Stashes are the one bits of the number of closed slots: closing slot s turns its trailing ones into a single stash, or,
-  // for the last slot, into none.
+  // There is one stash per one bit of the number of closed slots: closing slot s merges those of its trailing ones into a
+  // single stash or, for the last slot, into the gradients.
   const int merged = std::countr_one(static_cast<unsigned>(slot));
   const int stashes_made = is_last ? 0 : 1;
   const int change = stashes_made - merged;
@@ -28,10 +28,10 @@ Instruction combine(const Bucket& range, int slot, bool is_last) {
           .frees = std::max(-change, 0) * range.bytes};
 }
 
-// A range of blocks, and where its gradients are first and last added to in each slot.
+// A range of blocks, and the first and last additions to its gradients in each slot.
 struct Range {
   Bucket blocks;
-  std::vector<int> first, last;  // by slot; a slot without any: the highest number, and -1
+  std::vector<int> first, last;  // by slot; without additions the highest number, and -1
 
   bool takes_slots_in_turn() const {
     int latest = -1;
@@ -65,7 +65,7 @@ class Closer {
         per_slot_((micros_.last - micros_.first) / program.slots),
         writes_(gradient_writes(list, program.block_uses)) {}
 
-  /// Why there are no such combines; empty where there are.
+  /// Reason why slots cannot be closed in this range; empty if they can.
   std::string why_not() const {
     for (const Bucket& bucket : buckets_) {
       for (int block = bucket.first; block < bucket.last; ++block) {
@@ -129,8 +129,8 @@ class Closer {
 
   std::string refusal(int block) const {
     return fmt::format(
-        "layout: block '{}' shares its weights with a block that this rank runs backward at other times, so that its "
-        "gradients mix micro-batches of different slots; with several slots a rank use a schedule with one stage a "
+        "layout: block '{}' shares its weights with a block that this rank runs backward at other times, so its "
+        "gradients mix micro-batches of different slots; with several slots per rank use a schedule with one stage per "
         "rank and whole backwards",
         program_.block_names[block]);
   }

@@ -1,6 +1,6 @@
-// Pass: the end of the step: the optimizer runs on every bucket, in the order in which they become final.
+// Pass: the end of the step: the optimizer runs on every bucket, in the order in which gradients become final.
 //
-// Memory: none beyond the optimizer's own state. Traffic: none. Comes after sum_losses and clip.
+// Memory: only the optimizer's own state. Traffic: 0. Runs after sum_losses and add_norms.
 #pragma once
 
 #include <vector>
@@ -10,9 +10,9 @@
 
 namespace weft {
 
-/// What is updated.
+/// Buckets to update.
 struct UpdateOptions {
-  std::vector<Bucket> buckets;  ///< each updated in one go
+  std::vector<Bucket> buckets;  ///< each updated in one instruction
 };
 
 /// Adds an update of each bucket.

@@ -11,26 +11,26 @@ namespace weft {
 namespace {
 
 enum class Datum : uint8_t {
-  // Of a block on a micro-batch.
+  // Per block and micro-batch.
   input,  // the micro-batch
-  kept,   // what a block keeps for its backward
+  kept,   // activations kept for backward
   output,
   output_gradient,
-  deferred,  // what a split backward leaves for its second part
+  deferred,  // deferred part of a split backward
   loss,
-  forward,  // that it has run before
-  // Of a block.
-  gradient,         // whole, as backward writes it
-  gradient_buffer,  // the memory of it
-  owned_gradient,   // what reduce_scatter leaves
+  forward,  // mark of an earlier run
+  // Per block.
+  gradient,         // whole gradients, as backward writes them
+  gradient_buffer,  // memory of the gradients
+  owned_gradient,   // result of reduce_scatter
   partial,
   weights,        // whole
-  weight_buffer,  // the memory of them
-  inner_shard,    // of them, from forward to backward
-  shard,          // what this rank owns of the weights
-  state,          // of the optimizer
+  weight_buffer,  // memory of the weights
+  inner_shard,    // of the weights, from forward to backward
+  shard,          // this rank's weights
+  state,          // optimizer state
   squares,
-  used,  // which parameters had gradients
+  used,  // flags of parameters with gradients
   total,
   norm
 };
@@ -38,14 +38,14 @@ constexpr size_t kNumData = static_cast<size_t>(Datum::norm) + 1;
 
 constexpr bool is_of_micro_batch(Datum datum) { return datum <= Datum::forward; }
 
-// Which instruction wrote what last. A row for each datum and block that is written, a place in it for each micro-batch.
+// Last writer of each datum: a row per written datum and block, with an entry per micro-batch.
 class Writers {
  public:
   explicit Writers(const InstructionList& list) {
     for (const Instruction& x : list) micro_batches_ = std::max(micro_batches_, x.micro + 1);
   }
 
-  // -1 where none did.
+  // -1 if not written
   int get(Datum datum, int block, int micro) const {
     const auto& rows = rows_[static_cast<size_t>(datum)];
     const auto row = static_cast<size_t>(block + 1);
@@ -124,7 +124,7 @@ class Linker {
       case Op::reduce:
         if (program_.shard_level != ShardLevel::none) return change_blocks(Datum::owned_gradient, x);
         return change_blocks(Datum::gradient, x);
-      case Op::squares:  // whoever adds to the gradients, or takes them away, waits for it
+      case Op::squares:  // later writers and takers of the gradients wait for it
         change(Datum::gradient, x.first, 0);
         return change(Datum::squares, 0, 0);
       case Op::reduce_loss:
@@ -150,7 +150,7 @@ class Linker {
     const bool has_input = x.op != Op::backward_weight, has_weights = x.op != Op::backward_input;
     has_input ? read_for_backward(x) : read(Datum::deferred, x.first, x.micro);
     if (has_weights) add_all_gradients(x.first);
-    if (has_weights && program_.told > 0) write(Datum::used, 0, 0);
+    if (has_weights && program_.flagged > 0) write(Datum::used, 0, 0);
     if (!has_weights) write(Datum::deferred, x.first, x.micro);
     if (has_input) write(Datum::output_gradient, x.first - 1, x.micro);
   }
@@ -169,18 +169,18 @@ class Linker {
         return Datum::output;
     }
   }
-  // A sum is added to what is there.
+  // A received sum is added to the gradients.
   void receive(const Instruction& x) {
     const Datum datum = datum_of(x.what);
     x.what == Payload::sum ? change(datum, x.first, x.micro) : write(datum, x.first, x.micro);
   }
   void forward(const Instruction& x) {
     read_weights(x.first);
-    // It moves running statistics, which are put back after it: not while they are being sent.
+    // Forward changes running statistics, which are then restored, so it must not run while they are being sent.
     waits_.insert(waits_.end(), weight_sends_[x.first].begin(), weight_sends_[x.first].end());
     read_input(x);
     write(Datum::kept, x.first, x.micro);
-    if (writers_.get(Datum::forward, x.first, x.micro) >= 0) return;  // recompute makes nothing new for others
+    if (writers_.get(Datum::forward, x.first, x.micro) >= 0) return;  // recompute produces nothing new
     write(Datum::forward, x.first, x.micro);
     write(Datum::output, x.first, x.micro);
   }
@@ -224,12 +224,12 @@ class Linker {
       read(Datum::owned_gradient, block, 0);
     }
   }
-  // Whoever had the block's buffer before must be done with it.
+  // Waits for the last user of the block's buffer.
   void occupy(const std::vector<int>& buffer_of_block, Datum datum, int block) {
     const int64_t numel = datum == Datum::weight_buffer ? program_.weight_numel(block) : program_.block_numel[block];
     if (!buffer_of_block.empty() && numel > 0) change(datum, buffer_of_block[block], 0);
   }
-  // An offload waits for whoever reads or writes what it takes away.
+  // An offload waits for readers and writers of the data.
   void move(const Instruction& x) {
     if (x.what == Payload::optimizer) return change(Datum::state, x.first, 0);
     if (x.what == Payload::input) {
@@ -267,8 +267,8 @@ class Linker {
   const Program& program_;
   const Buffers& buffers_;
   int at_ = 0;
-  std::vector<int> waits_;                      // of the instruction at hand
-  std::vector<int> micros_;                     // whose loss is known
+  std::vector<int> waits_;                      // of the current instruction
+  std::vector<int> micros_;                     // with a known loss
   std::vector<int> sends_;                      // since the last collective
   std::vector<std::vector<int>> weight_sends_;  // by block
   Writers writers_;

@@ -1,20 +1,18 @@
-// Pass: who waits for whom. Fills in `waits` from what each instruction reads and writes: micro-batches, activations and their
-// gradients, the blocks' weights and gradients and the buffers they share, what is offloaded, the summed loss, the
-// norm.
+// Pass: waits. Fills in `waits` from what each instruction reads and writes: micro-batches, activations and their gradients,
+// the blocks' weights and gradients and their shared buffers, offloaded state, the summed loss, the norm.
 //
-// A collective also waits for all sends before it: an engine may have to move what is on its way to a peer itself, and must not
-// stand still in a collective that the peer comes to only once it has it.
+// A collective also waits for all earlier sends: an engine may have to progress a message to a peer itself, and must not block
+// in a collective that the peer joins only after receiving it.
 //
-// Of several instructions on the compute lane only the latest is listed, since that lane finishes them in order; those on
-// other lanes are all listed. Comes last: passes that move instructions run before it. A list whose producers are missing gets
-// no waits for them; verify() says so.
+// Of several compute-lane instructions only the latest is listed, since that lane finishes them in order; instructions on other
+// lanes are all listed. Runs last, after passes that move instructions. Missing producers get no waits; verify() reports them.
 #pragma once
 
 #include "weft/program/program.h"
 
 namespace weft {
 
-/// Fills in all `waits`; `buffers` are the list's.
+/// Fills in all `waits`; `buffers` are those of the list.
 InstructionList link_waits(InstructionList list, const Program& program, const Buffers& buffers);
 
 }  // namespace weft

@@ -51,27 +51,27 @@ class ScheduleCheck {
     for (int stage = 0; stage < schedule_.num_stages(); ++stage) {
       const int rank = schedule_.rank_of_stage[stage];
       if (rank < 0 || rank >= schedule_.num_ranks()) {
-        fail(fmt::format(": stage {} is placed on rank {}, but there are tasks of {} ranks: place it on one of those", stage,
-                         rank, schedule_.num_ranks()));
+        fail(fmt::format(": stage {} is placed on rank {}, but only {} ranks have tasks: place it on one of them", stage, rank,
+                         schedule_.num_ranks()));
       }
       used[rank] = true;
     }
     for (int rank = 0; rank < schedule_.num_ranks(); ++rank) {
       if (!used[rank] && schedule_.tasks[rank].empty()) fail(fmt::format(", rank {}: holds no stage: use fewer ranks", rank));
     }
-    if (used.empty()) fail(": no ranks: give it the tasks of at least one");
+    if (used.empty()) fail(": no ranks: give it at least one rank's tasks");
   }
 
   void check_task(int rank, const Task& task) {
     if (task.stage < 0 || task.stage >= schedule_.num_stages() || task.micro < 0 || task.micro >= schedule_.micro_batches) {
       fail_at(rank, task,
-              fmt::format("is not there: stages end at {}, micro-batches at {}; remove it", schedule_.num_stages() - 1,
+              fmt::format("does not exist: stages end at {}, micro-batches at {}; remove it", schedule_.num_stages() - 1,
                           schedule_.micro_batches - 1));
     }
     if (const int owner = schedule_.rank_of_stage[task.stage]; owner != rank) {
       fail_at(rank, task, fmt::format("belongs to rank {}, which holds the stage: move it there", owner));
     }
-    if (count(task.kind, task.stage, task.micro)++ > 0) fail_at(rank, task, "is there twice: remove one");
+    if (count(task.kind, task.stage, task.micro)++ > 0) fail_at(rank, task, "appears twice: remove one");
     if (task.kind != TaskKind::backward_input) check_order(rank, task);
   }
 
@@ -91,14 +91,14 @@ class ScheduleCheck {
       if (wanted == (count(kind, stage, micro) > 0)) continue;
       const Task task{kind, stage, micro};
       if (wanted) fail_at(schedule_.rank_of_stage[stage], task, "is missing: add it");
-      fail_at(schedule_.rank_of_stage[stage], task, "is whole, but a part of it is there too: keep the whole or both parts");
+      fail_at(schedule_.rank_of_stage[stage], task, "is whole, but a part of it appears too: keep the whole or both parts");
     }
   }
 
   const Schedule& schedule_;
   std::vector<std::array<uint8_t, kKinds.size()>> count_;  ///< [stage][micro-batch], by TaskKind
   std::vector<int> last_forward_;                          ///< by stage: micro-batch of its last forward so far
-  std::vector<int> last_sum_;                              ///< by stage: of the last task so far that adds to its gradients
+  std::vector<int> last_sum_;                              ///< by stage: micro-batch of the last task that added gradients
 };
 
 }  // namespace

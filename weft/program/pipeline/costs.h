@@ -1,4 +1,4 @@
-// PipelineCosts: what a search for a schedule is told about the pipeline it is for.
+// PipelineCosts: inputs of a schedule search.
 #pragma once
 
 #include <cstdint>
@@ -8,22 +8,22 @@
 
 namespace weft {
 
-/// The time that is to be short.
+/// The time that the search minimises.
 enum class Goal : uint8_t {
-  longest_span,  ///< a rank updates and begins the next step when it is done itself
-  makespan,      ///< all ranks end a step together: the norm of all gradients is needed before an update
+  longest_span,  ///< each rank updates, and begins the next step, as soon as it is done
+  makespan,      ///< all ranks end a step together: updates need the norm of all gradients
 };
 
-/// Times and limits of a pipeline with a stage a rank.
+/// Times and limits of a pipeline with one stage per rank.
 struct PipelineCosts {
-  std::vector<StageTimes> stages = {};  ///< of stage s, on rank s
+  std::vector<StageTimes> stages = {};  ///< times of stage s, on rank s
   double transfer = 0.0;                ///< as in task_times()
-  double max_activations = 0.0;         ///< that a rank may hold, as peak_activations() counts them; 0: no limit
+  double max_activations = 0.0;         ///< limit per rank, as peak_activations() counts them; 0: no limit
   double kept_share = 1.0;              ///< as in peak_activations()
 
-  Goal goal = Goal::longest_span;  ///< what is searched for
+  Goal goal = Goal::longest_span;  ///< search target
 
-  int num_ranks() const { return static_cast<int>(stages.size()); }  ///< of the pipeline
+  int num_ranks() const { return static_cast<int>(stages.size()); }  ///< ranks of the pipeline
 };
 
 }  // namespace weft

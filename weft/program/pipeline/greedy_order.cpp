@@ -12,7 +12,7 @@ namespace weft {
 namespace {
 
 constexpr double kNever = std::numeric_limits<double>::infinity();
-constexpr double kTolerance = 1e-9;  ///< relative to one activation, and to the longest forward and backward of a stage
+constexpr double kTolerance = 1e-9;  ///< relative to one activation, and to a stage's longest forward and backward
 
 double longest_stage(const std::vector<StageTimes>& stages) {
   double longest = 0.0;
@@ -23,12 +23,12 @@ double longest_stage(const std::vector<StageTimes>& stages) {
 struct Rank {
   int forwards = 0, inputs = 0, weights = 0;  ///< done or running
   double activations = 0.0;
-  double free = 0.0;   ///< the end of its last task
-  bool waits = false;  ///< for an input, so that one which comes sooner is taken sooner
+  double free = 0.0;   ///< time when its last task ends
+  bool waits = false;  ///< waits for an input; an earlier one wakes it
   bool forward_last = false;
 };
 
-/// When each rank next takes a task: a tree whose every node knows the earlier of its two halves.
+/// Next decision time of each rank: a tree whose nodes hold the earlier of their two halves.
 class Agenda {
  public:
   explicit Agenda(size_t ranks) : leaves_(std::bit_ceil(ranks)), times_(leaves_, kNever), first_(2 * leaves_, 0) {
@@ -37,7 +37,7 @@ class Agenda {
     for (size_t node = leaves_ - 1; node > 0; --node) compare(node);
   }
 
-  /// Of those at one time, the rank with the lowest number.
+  /// The next rank; among equal times, the lowest.
   int first() const { return first_[1]; }
   double operator[](int rank) const { return times_[static_cast<size_t>(rank)]; }
   void set(int rank, double time) {
@@ -75,7 +75,7 @@ class Greedy {
     for (int64_t left = int64_t{3} * micro_batches_ * (last_ + 1); left > 0;) {
       const int first = agenda_.first();
       if (agenda_[first] == kNever) {
-        throw InputError("greedy order: every rank waits for another: rules and memory must let each hold one micro-batch");
+        throw InputError("greedy order: every rank waits for another: rules and memory must allow one micro-batch per rank");
       }
       if (decide(first)) --left;
     }
@@ -85,7 +85,7 @@ class Greedy {
  private:
   size_t place(int rank, int micro) const { return static_cast<size_t>(rank) * micro_batches_ + micro; }
 
-  /// When the rank's next forward could start at the earliest; never if nobody knows yet.
+  /// Earliest start of the rank's next forward; infinite if not known yet.
   double forward_at(int rank) const {
     const int micro = ranks_[rank].forwards;
     if (micro == micro_batches_) return kNever;
@@ -99,7 +99,7 @@ class Greedy {
     return gradients_[place(rank + 1, micro)] - costs_.stages[rank].before_input(TaskKind::backward_input);
   }
 
-  /// Takes a task, or waits. Returns whether a task was taken.
+  /// Lets the rank take a task or wait. Returns true if it took a task.
   bool decide(int rank) {
     Rank& self = ranks_[rank];
     const double now = agenda_[rank] + tolerance_;
@@ -138,12 +138,12 @@ class Greedy {
       self.activations += 1.0;
       add(rank, kind, self.forwards++);
       outputs_[place(rank, self.forwards - 1)] = elsewhere;
-      if (rank < last_) tell(rank + 1, elsewhere);
+      if (rank < last_) notify(rank + 1, elsewhere);
     } else if (kind == TaskKind::backward_input) {
       self.activations -= 1.0 - costs_.kept_share;
       add(rank, kind, self.inputs++);
       gradients_[place(rank, self.inputs - 1)] = elsewhere;
-      if (rank > 0) tell(rank - 1, elsewhere - costs_.stages[rank - 1].before_input(kind));
+      if (rank > 0) notify(rank - 1, elsewhere - costs_.stages[rank - 1].before_input(kind));
     } else {
       self.activations -= costs_.kept_share;
       add(rank, kind, self.weights++);
@@ -155,8 +155,8 @@ class Greedy {
 
   void add(int rank, TaskKind kind, int micro) { tasks_[rank].push_back({kind, rank, micro}); }
 
-  /// Something comes to `rank` at a time that it did not know of.
-  void tell(int rank, double at) {
+  /// Lets `rank` know that an input reaches it at this time.
+  void notify(int rank, double at) {
     Rank& self = ranks_[rank];
     if (self.waits) agenda_.set(rank, std::max(self.free, std::min(agenda_[rank], at)));
   }
@@ -168,7 +168,7 @@ class Greedy {
   double tolerance_;
   std::vector<Rank> ranks_;
   Agenda agenda_;
-  std::vector<double> outputs_, gradients_;  ///< [rank][micro-batch]: when the neighbour has them
+  std::vector<double> outputs_, gradients_;  ///< [rank][micro-batch]: arrival at the neighbour
   std::vector<std::vector<Task>> tasks_;
 };
 

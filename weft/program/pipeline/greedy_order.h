@@ -1,10 +1,9 @@
-// greedy_order: a schedule made by letting time run: whenever a rank is free it takes the task that a few rules point at.
+// greedy_order: a schedule made by simulating time: whenever a rank is free, a few rules select its next task.
 //
-// One stage a rank, backward split. The idea is the heuristic of Qi et al. 2024 (arXiv:2401.10241, section 3.1): forwards ahead
-// as the memory allows, then forward and backward_input in turn, and a backward_weight wherever a rank would wait or memory is
-// short. Which rules are best depends on times and limit: automatic.h tries many. A rank knows at any moment what has been
-// started elsewhere, not what will be.
-// Costs time proportional to tasks x log(ranks).
+// One stage per rank, backward split. The idea is the heuristic of Qi et al. 2024 (arXiv:2401.10241, section 3.1): forwards
+// ahead as the memory allows, then forward and backward_input in turn, and a backward_weight wherever a rank would wait or
+// memory is short. The best rules depend on times and limit: automatic.h tries many. A rank knows what has started on other
+// ranks, not what will start. Time is proportional to tasks x log(ranks).
 #pragma once
 
 #include <cstdint>
@@ -15,22 +14,22 @@
 
 namespace weft {
 
-/// The task that a rank takes when a forward and a backward_input could both start.
+/// Choice of a rank when a forward and a backward_input could both start.
 enum class Preference : uint8_t {
   backward,
-  alternate,  ///< the one that it did not run last
+  alternate,  ///< the kind that the rank did not run last
   forward,
 };
 
-/// The rules that a rank follows.
+/// Rules of a rank.
 struct GreedyRules {
   std::vector<int> ahead;  ///< by rank: most forwards beyond its backward_inputs, at least 1
   double least_gap = 1.0;  ///< a backward_weight fills a wait of at least this share of its own time
   double patience = 0.0;   ///< a forward gives way to a backward_input that comes within this share of the forward's time
-  Preference preference = Preference::backward;  ///< where both could start
+  Preference preference = Preference::backward;  ///< choice if both could start
 };
 
-/// The schedule that the rules make, within the memory limit. Its name is "auto". Throws InputError when a rule or the limit
+/// Returns the schedule of these rules, within the memory limit. Its name is "auto". Throws InputError if a rule or the limit
 /// does not allow one micro-batch.
 Schedule greedy_order(const PipelineCosts& costs, int micro_batches, const GreedyRules& rules);
 

@@ -10,15 +10,15 @@ namespace weft {
 
 void check_positive(std::string_view name, const PipelineShape& shape) {
   if (shape.ranks >= 1 && shape.chunks >= 1 && shape.micro_batches >= 1) return;
-  throw InputError(fmt::format("schedule {}: {} ranks, {} chunks a rank and {} micro-batches: each must be at least 1", name,
+  throw InputError(fmt::format("schedule {}: {} ranks, {} chunks per rank and {} micro-batches: each must be at least 1", name,
                                shape.ranks, shape.chunks, shape.micro_batches));
 }
 
-Schedule one_stage_a_rank(std::string_view name, const PipelineShape& shape) {
+Schedule one_stage_per_rank(std::string_view name, const PipelineShape& shape) {
   check_positive(name, shape);
   if (shape.chunks != 1) {
     throw InputError(
-        fmt::format("schedule {}: {} chunks a rank, takes 1: use interleaved or zb-v for several", name, shape.chunks));
+        fmt::format("schedule {}: {} chunks per rank, must be 1: use interleaved or zb-v for more", name, shape.chunks));
   }
   Schedule schedule{.name = std::string(name), .micro_batches = shape.micro_batches, .rank_of_stage = {}, .tasks = {}};
   schedule.rank_of_stage.resize(shape.ranks);

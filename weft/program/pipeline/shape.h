@@ -1,6 +1,6 @@
-// PipelineShape: the sizes that every pipeline schedule starts from.
+// PipelineShape: the sizes from which every pipeline schedule is made.
 //
-// The schedules are right for any number of micro-batches; make_schedule() asks users for as many as there are ranks.
+// The schedules are valid for any number of micro-batches; make_schedule() asks users for at least one per rank.
 #pragma once
 
 #include <string_view>
@@ -11,16 +11,16 @@ namespace weft {
 
 /// The sizes of a pipeline.
 struct PipelineShape {
-  int ranks = 1;          ///< of the pipeline
-  int chunks = 1;         ///< stages a rank
-  int micro_batches = 1;  ///< of a step
+  int ranks = 1;          ///< ranks of the pipeline
+  int chunks = 1;         ///< stages per rank
+  int micro_batches = 1;  ///< micro-batches per step
 };
 
 /// Throws InputError when a size is not positive.
 void check_positive(std::string_view name, const PipelineShape& shape);
 
-/// A schedule without tasks yet, stage s on rank s. Throws InputError when a size is not positive or there is more than one
-/// chunk a rank.
-Schedule one_stage_a_rank(std::string_view name, const PipelineShape& shape);
+/// Returns a schedule without tasks, stage s on rank s. Throws InputError if a size is not positive or there is more than one
+/// chunk per rank.
+Schedule one_stage_per_rank(std::string_view name, const PipelineShape& shape);
 
 }  // namespace weft

@@ -3,7 +3,7 @@
 namespace weft {
 
 Schedule split_schedule(std::string_view name, const PipelineShape& shape, const SplitPattern& pattern) {
-  Schedule schedule = one_stage_a_rank(name, shape);
+  Schedule schedule = one_stage_per_rank(name, shape);
   const int micro_batches = shape.micro_batches;
   for (int rank = 0; rank < shape.ranks; ++rank) {
     std::vector<Task>& tasks = schedule.tasks[rank];

@@ -1,5 +1,5 @@
-// The pattern that ZB-H1 and ZB-H2 share: one stage a rank, forwards some way ahead of the input's backward, the weights' part
-// some way behind it, and otherwise one of each in turn.
+// The pattern of ZB-H1 and ZB-H2: one stage per rank; forwards run some way ahead of backward_input, backward_weight some way
+// behind it, and otherwise one of each in turn.
 #pragma once
 
 #include <functional>
@@ -9,13 +9,13 @@
 
 namespace weft {
 
-/// How far each rank runs ahead, and how far behind.
+/// Leads and lags of each rank.
 struct SplitPattern {
-  std::function<int(int rank)> ahead;      ///< forwards before the first backward, beside its own
-  std::function<int(int rank)> kept_back;  ///< micro-batches whose weight parts wait
+  std::function<int(int rank)> ahead;      ///< extra forwards before the first backward
+  std::function<int(int rank)> kept_back;  ///< micro-batches with delayed weight parts
 };
 
-/// The schedule of a pattern. Throws InputError as one_stage_a_rank() does.
+/// Returns the schedule of a pattern. Throws InputError as one_stage_per_rank() does.
 Schedule split_schedule(std::string_view name, const PipelineShape& shape, const SplitPattern& pattern);
 
 }  // namespace weft

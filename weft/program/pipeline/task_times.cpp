@@ -15,19 +15,19 @@ namespace {
 constexpr double kNotDone = -1.0;
 constexpr int kNobody = -1;
 
-/// One result that others wait for: the output of a forward, or the gradient that a backward passes on.
+/// A result that other tasks wait for: the output of a forward, or the gradient that a backward passes on.
 struct Result {
   double end = kNotDone;
-  int waiting_rank = kNobody;  ///< at most one: a result has one user beyond its own rank, and each rank waits for one
+  int waiting_rank = kNobody;  ///< at most one: only one other rank uses a result
 };
 
-/// The result that a task waits for, of its own micro-batch.
+/// The result that a task waits for, of the same micro-batch.
 struct Need {
-  TaskKind kind;  ///< forward, or backward for one that may be whole or the input part
+  TaskKind kind;  ///< forward, or backward (whole or input part)
   int stage;
 };
 
-/// Nothing for a first stage's forward.
+/// Returns the result that `task` needs; empty for a first stage's forward.
 std::optional<Need> needed_by(const Task& task, int num_stages) {
   if (task.kind == TaskKind::forward) return task.stage > 0 ? std::optional<Need>({task.kind, task.stage - 1}) : std::nullopt;
   if (task.kind == TaskKind::backward_weight) return Need{TaskKind::backward_input, task.stage};
@@ -67,7 +67,7 @@ class Clock {
     return (kind == TaskKind::forward ? outputs_ : gradients_)[static_cast<size_t>(stage) * schedule_.micro_batches + micro];
   }
 
-  /// False when its input is not made yet: whoever makes it calls this rank again.
+  /// Runs the rank's next task. Returns false if its input is not ready; the rank that makes the input then retries this one.
   bool run_task(int rank) {
     const Task& task = tasks(rank)[next(rank)];
     check_known(rank, task);
@@ -127,7 +127,7 @@ class Clock {
 
   [[noreturn]] void fail_stuck(int rank, const Need& need, int maker, bool comes) const {
     const Task& task = tasks(rank)[next(rank)];
-    const std::string advice = comes ? fmt::format("which on rank {} stands after what waits for it: put it earlier", maker)
+    const std::string advice = comes ? fmt::format("which rank {} runs after the task that waits for it: put it earlier", maker)
                                      : fmt::format("which rank {} never runs: add it", maker);
     throw InputError(
         fmt::format("schedule '{}', rank {}: {} of stage {}, micro-batch {} can never start: it needs the {} of stage {}, {}",
@@ -140,8 +140,8 @@ class Clock {
   std::vector<Result> outputs_;    ///< [stage][micro-batch], of forwards
   std::vector<Result> gradients_;  ///< [stage][micro-batch], of backwards, whole or the input part
   TaskTimes times_;
-  std::vector<double> free_;  ///< by rank: the end of its last task so far
-  std::vector<int> ready_;    ///< ranks whose next task may have become possible
+  std::vector<double> free_;  ///< by rank: end of its last task so far
+  std::vector<int> ready_;    ///< ranks whose next task may be ready
 };
 
 }  // namespace
@@ -166,13 +166,13 @@ double StageTimes::before_input(TaskKind kind) const {
 
 TaskTimes task_times(const Schedule& schedule, const std::vector<StageTimes>& by_stage, double transfer) {
   if (by_stage.size() != schedule.rank_of_stage.size()) {
-    throw InputError(fmt::format("schedule '{}': times of {} stages are given, it has {}: give one entry a stage",
+    throw InputError(fmt::format("schedule '{}': times of {} stages are given, it has {}: give one entry per stage",
                                  schedule.name, by_stage.size(), schedule.num_stages()));
   }
   for (int stage = 0; stage < schedule.num_stages(); ++stage) {
     if (const int rank = schedule.rank_of_stage[stage]; rank < 0 || rank >= schedule.num_ranks()) {
-      throw InputError(fmt::format("schedule '{}': stage {} is placed on rank {}, but there are tasks of {} ranks",
-                                   schedule.name, stage, rank, schedule.num_ranks()));
+      throw InputError(fmt::format("schedule '{}': stage {} is placed on rank {}, but only {} ranks have tasks", schedule.name,
+                                   stage, rank, schedule.num_ranks()));
     }
   }
   return Clock(schedule, by_stage, transfer).run();

@@ -15,7 +15,7 @@ namespace weft {
 namespace {
 
 constexpr double kBetter = 1.0 - 1e-9;  ///< a smaller gain is rounding
-constexpr int kMostRounds = 8;          ///< of trying each rank once more
+constexpr int kMostRounds = 8;          ///< of retrying each rank
 constexpr int64_t kFewestTries = 8;     ///< for any size
 
 const std::vector<double> kSlopes = {0.5, 1.0, 1.25, 1.5, 1.75, 2.0, 3.0};
@@ -112,7 +112,7 @@ class Search {
     return better;
   }
 
-  /// One rank alone, all up to it, and all from it on: a little more or fewer forwards ahead.
+  /// For each rank, tries slightly more or fewer forwards ahead on it alone, on all ranks up to it, and on all from it on.
   bool try_neighbours() {
     bool better = false;
     const int last = costs_.num_ranks() - 1;
@@ -131,7 +131,7 @@ class Search {
   const PipelineCosts& costs_;
   int micro_batches_;
   int64_t tries_left_, tries_ = 0;
-  GreedyRules rules_;  ///< those that made best_
+  GreedyRules rules_;  ///< rules of best_
   Schedule best_;
   double best_time_ = 0.0;
 };
@@ -142,11 +142,11 @@ void check(const PipelineCosts& costs, int micro_batches) {
                                  micro_batches));
   }
   if (costs.max_activations != 0.0 && !(costs.max_activations >= 1.0)) {
-    throw InputError(fmt::format("schedule auto: a rank may hold {} activations: a schedule needs at least 1, 0 means no limit",
+    throw InputError(fmt::format("schedule auto: a rank may hold {} activations: must be at least 1, or 0 for no limit",
                                  costs.max_activations));
   }
   if (!(costs.kept_share >= 0.0 && costs.kept_share <= 1.0)) {
-    throw InputError(fmt::format("schedule auto: kept_share is {}: a share lies between 0 and 1", costs.kept_share));
+    throw InputError(fmt::format("schedule auto: kept_share is {}: must be between 0 and 1", costs.kept_share));
   }
   const auto is_time = [](double time) { return std::isfinite(time) && time >= 0.0; };
   if (!is_time(costs.transfer)) throw InputError(fmt::format("schedule auto: a transfer takes {}", costs.transfer));

@@ -24,7 +24,7 @@ std::string_view trimmed(std::string_view text) {
   return text.substr(begin, text.find_last_not_of(" \t\r") - begin + 1);
 }
 
-/// Takes the text up to `separator`, and the separator, off `rest`.
+/// Removes the text up to `separator`, and the separator, from `rest` and returns it.
 std::string_view take_until(std::string_view& rest, char separator) {
   const size_t end = std::min(rest.find(separator), rest.size());
   const std::string_view taken = rest.substr(0, end);
@@ -54,7 +54,7 @@ std::vector<Task> read_row(std::string_view row, int rank) {
     const std::optional<Task> task = read_task(cell);
     if (!task) {
       throw InputError(
-          fmt::format("schedule csv, row of rank {}, cell {}: '{}' is no task: write F, B, I or W, the stage, a dot and the "
+          fmt::format("schedule csv, row of rank {}, cell {}: '{}' is not a task: write F, B, I or W, the stage, a dot and the "
                       "micro-batch (F0.3)",
                       rank, column, shortened(cell, 60)));
     }
@@ -63,11 +63,11 @@ std::vector<Task> read_row(std::string_view row, int rank) {
   return tasks;
 }
 
-// Numbers far beyond what the rows can hold are typing errors: found before tables of that size are made.
+// Numbers far beyond the size of the rows are typing errors, found before tables of that size are allocated.
 void check_sizes(int64_t stages, int64_t micro_batches, int64_t num_tasks) {
   if (stages <= num_tasks && micro_batches <= num_tasks && stages * micro_batches <= num_tasks) return;
   throw InputError(
-      fmt::format("schedule csv: {} stages and {} micro-batches, as the highest numbers say, need {} tasks at least, but there "
+      fmt::format("schedule csv: {} stages and {} micro-batches, by the highest numbers, need at least {} tasks, but there "
                   "are {}: number both from 0 without gaps",
                   stages, micro_batches, 2.0 * static_cast<double>(stages) * static_cast<double>(micro_batches), num_tasks));
 }

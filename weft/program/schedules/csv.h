@@ -1,16 +1,15 @@
-// Schedule: one that the user wrote, as text.
+// Schedule "csv": a custom schedule, as text.
 //
-// One row a rank, cells separated by commas, in order of execution. A cell is a letter, the stage, a dot and the micro-batch,
+// One row per rank, cells separated by commas, in order of execution. A cell is a letter, the stage, a dot and the micro-batch,
 // all counted from 0: F forward, B whole backward, I backward_input, W backward_weight. F0.3 is the forward of stage 0 on
-// micro-batch 3. Empty cells are idle and blank cells may line columns up; blank lines and lines that start with # are skipped.
+// micro-batch 3. Empty cells are idle and blank cells may align columns; blank lines and lines starting with # are skipped.
 //
 //      # two ranks, two micro-batches
 //      F0.0, F0.1,     , B0.0,     , B0.1
 //          , F1.0, B1.0, F1.1, B1.1
 //
-// Idle cells say nothing about times: a task starts when its rank is free and its input is there.
-// A stage lies on the rank whose row names it; stages and micro-batches are as many as the highest number says.
-// Memory and bubble: whatever the user made of them (task_times.h tells).
+// Idle cells do not affect times: a task starts when its rank is free and its input has arrived. A stage is on the rank whose
+// row names it; the highest numbers set the number of stages and micro-batches. Memory and bubble: computed by task_times.h.
 #pragma once
 
 #include <string>
@@ -20,15 +19,15 @@
 
 namespace weft {
 
-/// The schedule that a text tells. Throws InputError that names row and cell when it cannot be read, and as check_schedule()
-/// does; FileError, with the path before that, where it is told which file the text is from.
+/// Parses a schedule. Throws InputError naming row and cell if it cannot be read, and as check_schedule() does; FileError,
+/// prefixed with the path, if a path is given.
 Schedule csv_schedule(std::string_view text, std::string_view path = {});
 
-/// The text that csv_schedule() reads as `schedule`, laid out as a timeline: a column is the time of a forward, or of a part of
-/// a backward, were these equal and transfers free.
+/// Returns text for csv_schedule(), laid out as a timeline: a column is the time of a forward, or of a part of a backward, if
+/// these were equal and transfers free.
 std::string to_csv(const Schedule& schedule);
 
-/// The text that csv_schedule() reads as `schedule`, as short as may be: without idle cells.
+/// Returns the shortest text for csv_schedule(), without idle cells.
 std::string csv_rows(const Schedule& schedule);
 
 }  // namespace weft

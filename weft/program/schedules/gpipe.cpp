@@ -3,7 +3,7 @@
 namespace weft {
 
 Schedule gpipe_schedule(const PipelineShape& shape) {
-  Schedule schedule = one_stage_a_rank("gpipe", shape);
+  Schedule schedule = one_stage_per_rank("gpipe", shape);
   for (int rank = 0; rank < shape.ranks; ++rank) {
     for (const TaskKind kind : {TaskKind::forward, TaskKind::backward}) {
       for (int micro = 0; micro < shape.micro_batches; ++micro) schedule.tasks[rank].push_back({kind, rank, micro});

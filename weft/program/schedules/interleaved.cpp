@@ -15,7 +15,7 @@ void check(const PipelineShape& shape) {
   check_positive(kInterleaved, shape);
   if (shape.chunks < 2) {
     throw InputError(
-        fmt::format("schedule {}: {} chunk a rank, needs at least 2: give more, or use 1f1b", kInterleaved, shape.chunks));
+        fmt::format("schedule {}: {} chunk per rank, needs at least 2: give more, or use 1f1b", kInterleaved, shape.chunks));
   }
   if (shape.micro_batches % shape.ranks == 0) return;
   const int below = shape.micro_batches / shape.ranks * shape.ranks;

@@ -9,7 +9,7 @@
 
 namespace weft {
 
-/// The schedule for `shape`. Throws InputError unless that has one chunk a rank.
+/// Returns the schedule for `shape`. Throws InputError unless it has one chunk per rank.
 Schedule naive_schedule(const PipelineShape& shape);
 
 }  // namespace weft

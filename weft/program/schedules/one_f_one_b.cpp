@@ -3,7 +3,7 @@
 namespace weft {
 
 Schedule one_f_one_b_schedule(const PipelineShape& shape) {
-  Schedule schedule = one_stage_a_rank("1f1b", shape);
+  Schedule schedule = one_stage_per_rank("1f1b", shape);
   for (int rank = 0; rank < shape.ranks; ++rank) {
     std::vector<Task>& tasks = schedule.tasks[rank];
     const int ahead = shape.ranks - 1 - rank;

@@ -12,10 +12,10 @@ namespace {
 
 constexpr std::string_view kZbV = "zb-v";
 
-/// One rank's list. `down` is its stage on the way down the V, `up` the one on the way up.
+/// One rank's list. `down` is its stage on the way down the V, `up` the stage on the way up.
 ///
-/// The counts below are for a full pipeline, 2 p - 1 micro-batches or more. With fewer the list is made for that many, and the
-/// tasks of those that are not there are left out.
+/// The counts below are for a full pipeline, 2 p - 1 micro-batches or more. With fewer, the list is made for that many, and
+/// tasks of nonexistent micro-batches are left out.
 class RankList {
  public:
   RankList(const PipelineShape& shape, int rank)
@@ -56,7 +56,7 @@ class RankList {
     }
   }
 
-  // Gradients of inputs first, as other ranks wait for them; the weights' parts fill the end.
+  // Gradients of inputs first, as other ranks wait for them; the weight parts fill the end.
   void cool_down() {
     for (int i = 0; i < rank_; ++i) {
       input(down_);
@@ -91,7 +91,7 @@ class RankList {
 
 Schedule zb_v_schedule(const PipelineShape& shape) {
   check_positive(kZbV, shape);
-  if (shape.chunks != 2) throw InputError(fmt::format("schedule {}: {} chunks a rank, takes 2", kZbV, shape.chunks));
+  if (shape.chunks != 2) throw InputError(fmt::format("schedule {}: {} chunks per rank, must be 2", kZbV, shape.chunks));
   Schedule schedule{.name = std::string(kZbV), .micro_batches = shape.micro_batches, .rank_of_stage = {}, .tasks = {}};
   for (int stage = 0; stage < 2 * shape.ranks; ++stage) {
     schedule.rank_of_stage.push_back(stage < shape.ranks ? stage : 2 * shape.ranks - 1 - stage);

@@ -10,7 +10,7 @@
 namespace weft {
 namespace {
 
-// Pipeline ranks hold different blocks: on an axis that joins them, each names its own.
+// Pipeline ranks hold different blocks: on an axis that joins them, each names its own block.
 bool same_blocks(const Instruction& x) { return !x.axes.has(kPipelineAxis) || tied_block(x) >= 0; }
 
 }  // namespace
@@ -28,7 +28,7 @@ const Instruction& CollectiveQueue::at(const InstructionRef& issued) const {
   return program_.of(simulation_.ranks[issued.side].rank)[issued.index];
 }
 
-// Worked out once for all sides that are on it: those of one class meet the same classes.
+// Computed once for all sides on the line: sides of one class meet the same classes.
 const CollectiveQueue::Line& CollectiveQueue::line_of(const InstructionRef& issued) {
   const Instruction& x = at(issued);
   const std::pair key(x.axes, tied_block(x));
@@ -76,7 +76,7 @@ std::optional<CollectiveQueue::Completed> CollectiveQueue::join(const Instructio
 CollectiveQueue::Completed CollectiveQueue::complete(const Waiting& waiting, const Line& line) {
   Completed completed{.members = waiting.members, .begin_s = waiting.ready_s};
   const auto port = static_cast<size_t>(line.ring.port);
-  // Alone on its axis a rank moves nothing.
+  // A rank alone on its axis moves nothing.
   if (line.ring.ranks > 1) {
     for (const InstructionRef& member : completed.members)
       completed.begin_s = std::max(completed.begin_s, port_free_s_[member.side][port]);

@@ -1,5 +1,5 @@
-// CollectiveQueue: collectives under simulation. Each runs once all members of its axis have joined, in the order in which
-// they issue collectives on it.
+// CollectiveQueue: collectives under simulation. Each runs once all members of its axis have joined, in the order in which they
+// issue collectives on it.
 #pragma once
 
 #include <array>
@@ -13,7 +13,7 @@
 
 namespace weft {
 
-/// The collectives that ranks have issued and that wait for others.
+/// Collectives that ranks have issued and that wait for other members.
 class CollectiveQueue {
  public:
   struct Completed {
@@ -21,20 +21,20 @@ class CollectiveQueue {
     double begin_s = 0.0, end_s = 0.0;
   };
 
-  /// All must outlive it. It reads ranks and index_of_rank of the simulation.
+  /// All arguments must outlive the queue. It reads ranks and index_of_rank of the simulation.
   CollectiveQueue(const Program& program, Network& network, const Ranks& ranks, const Simulation& simulation);
 
-  /// The collective that runs as soon as `issued` has joined at `ready_s`, if one does: it takes each member's port, one at a
-  /// time. Throws Error when `issued` is another collective than the one that members who joined before wait for.
+  /// Returns the collective that can run now that `issued` has joined at `ready_s`, if any; it occupies each member's port, one
+  /// collective per port at a time. Throws Error if `issued` differs from the collective of the members that joined before.
   std::optional<Completed> join(const InstructionRef& issued, double ready_s);
 
-  /// The sides that have not joined the collective that `issued` waits in.
+  /// Sides that have not joined the collective of `issued`.
   std::vector<int> missing(const InstructionRef& issued);
 
  private:
   struct Line {
     int number = 0;
-    std::vector<int> sides;  // that meet on it
+    std::vector<int> sides;  // members
     Ring ring;
   };
   struct Waiting {
@@ -54,7 +54,7 @@ class CollectiveQueue {
   std::map<std::pair<AxisSet, std::vector<int>>, int> line_numbers_;
   std::vector<std::map<std::pair<AxisSet, int>, Line>> lines_;  // by side
   std::vector<std::map<int, int>> joined_;                      // by side: line number -> collectives joined
-  std::map<std::pair<int, int>, Waiting> waiting_;              // by line number and how many came before it
+  std::map<std::pair<int, int>, Waiting> waiting_;              // by line number and number of earlier collectives
   std::vector<std::array<double, kNumPorts>> port_free_s_;      // by side
 };
 

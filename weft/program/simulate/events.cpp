@@ -18,15 +18,15 @@ namespace {
 constexpr double kUnknown = -1.0;
 
 struct Side {
-  int next = 0;  // instruction to be started
+  int next = 0;  // next instruction to start
   bool is_queued = false;
-  double started_s = 0.0;  // the one before it
-  int last_on_lane = -1;   // the latest that keeps the compute lane till it has ended
+  double started_s = 0.0;  // start of the previous instruction
+  int last_on_lane = -1;   // latest instruction that occupies the compute lane till its end
   double copy_free_s = 0.0;
-  std::map<int, Mailbox::Message> untaken;  // without overlap: messages that are there, by receive
+  std::map<int, Mailbox::Message> untaken;  // without overlap: arrived messages, by receive
 };
 
-// What the latest pass took that made some calls: mostly the next micro-batch's takes the same.
+// Time of the latest pass with calls, which the next micro-batch's pass usually takes too.
 struct PassTime {
   double flops = kUnknown, alone = kUnknown, seconds = 0.0;
 };
@@ -55,7 +55,7 @@ class Events {
 
   void schedule(int side);
   bool wait_for(const InstructionRef& other, double& time);
-  bool is_beside(const InstructionRef& x);
+  bool overlaps_compute(const InstructionRef& x);
   bool takes_lane(const InstructionRef& x);
   double take(const InstructionRef& receive, double time);
   void start(const InstructionRef& x, double time);
@@ -111,20 +111,20 @@ bool Events::wait_for(const InstructionRef& other, double& time) {
   return end != kUnknown;
 }
 
-// What moves bytes and lets the compute lane go on.
-bool Events::is_beside(const InstructionRef& x) {
+// True for instructions that move bytes and overlap compute.
+bool Events::overlaps_compute(const InstructionRef& x) {
   if (hardware_.overlap) return true;
   const Instruction& moves = at(x);
-  if (is_collective(moves)) return network_.is_beside(network_.ring(moves.axes, tied_block(moves)).port);
-  if (is_transfer(moves.op)) return network_.is_beside(network_.port(simulation_.ranks[x.side].pp, place_of_peer(x)));
-  return false;  // a copy
+  if (is_collective(moves)) return network_.overlaps_compute(network_.ring(moves.axes, tied_block(moves)).port);
+  if (is_transfer(moves.op)) return network_.overlaps_compute(network_.port(simulation_.ranks[x.side].pp, place_of_peer(x)));
+  return false;  // copies do not overlap
 }
 
 bool Events::takes_lane(const InstructionRef& x) {
-  return at(x).lane == Lane::compute || (at(x).op != Op::receive && !is_beside(x));
+  return at(x).lane == Lane::compute || (at(x).op != Op::receive && !overlaps_compute(x));
 }
 
-// Without overlap a message is taken when somebody waits for it, and that is work.
+// Without overlap a message is taken when it is waited for, which takes compute time.
 double Events::take(const InstructionRef& receive, double time) {
   auto& untaken = sides_[receive.side].untaken;
   const auto found = untaken.find(receive.index);
@@ -136,7 +136,7 @@ double Events::take(const InstructionRef& receive, double time) {
   return taken.end_s;
 }
 
-// Queues the side's next instruction once all that it waits for have a known end.
+// Queues the side's next instruction once all of its waits have a known end.
 void Events::schedule(int side) {
   Side& state = sides_[side];
   const InstructionRef x = {.side = side, .index = state.next};
@@ -160,7 +160,7 @@ void Events::start(const InstructionRef& x, double time) {
   span(x).start_s = time;
   const Instruction& instruction = at(x);
   if (takes_lane(x)) state.last_on_lane = x.index;
-  span(x).holds_lane = instruction.lane != Lane::compute && !is_beside(x);
+  span(x).holds_lane = instruction.lane != Lane::compute && !overlaps_compute(x);
   if (is_collective(instruction)) return join(x, time + work_.seconds(instruction));
   if (instruction.op == Op::send) return send(x, time);
   if (instruction.op == Op::receive) return receive(x);
@@ -168,7 +168,7 @@ void Events::start(const InstructionRef& x, double time) {
   finish(x, time, time + pass_seconds(instruction));
 }
 
-// With the calls that it makes inside.
+// Time of a pass, inner calls included.
 double Events::pass_seconds(const Instruction& x) {
   const double alone = work_.seconds(x);
   const std::vector<InnerCall>& calls = program_.inner_calls(x);
@@ -194,7 +194,7 @@ void Events::join(const InstructionRef& x, double ready) {
   for (const InstructionRef& member : completed->members) schedule(member.side);
 }
 
-// Copies go through one at a time.
+// Copies run one at a time.
 void Events::copy(const InstructionRef& x, double time) {
   double& free = sides_[x.side].copy_free_s;
   const double begin = std::max(time, free);
@@ -205,7 +205,7 @@ void Events::copy(const InstructionRef& x, double time) {
 int Events::place_of_peer(const InstructionRef& x) const {
   const int peer = at(x).peer;
   if (peer < 0 || peer >= ranks_.mesh().pp || peer == simulation_.ranks[x.side].pp) {
-    throw Error(fmt::format("{}: pipeline rank {} is none of the others, of {}", say(x), peer, ranks_.mesh().pp));
+    throw Error(fmt::format("{}: peer {} must be another of the {} pipeline ranks", say(x), peer, ranks_.mesh().pp));
   }
   return peer;
 }
@@ -238,9 +238,9 @@ void Events::deliver(int from, int to) {
   const Instruction& b = at(receive);
   if (a.first != b.first || a.micro != b.micro || a.what != b.what) {
     throw Error(
-        fmt::format("{} is given another message: {}; messages between two ranks keep their order", say(receive), say(send)));
+        fmt::format("{} gets another message: {}; messages between two ranks keep their order", say(receive), say(send)));
   }
-  if (!is_beside(receive)) {
+  if (!overlaps_compute(receive)) {
     sides_[to].untaken[receive.index] = message;
     return schedule(to);
   }
@@ -248,7 +248,7 @@ void Events::deliver(int from, int to) {
   finish(receive, std::max(start, message.begin_s), std::max(start, message.end_s));
 }
 
-// The sides that `x`, which has started and does not end, waits for.
+// Sides that `x`, which has started and not ended, waits for.
 std::vector<int> Events::awaited(const InstructionRef& x) {
   return is_collective(at(x)) ? collectives_.missing(x) : std::vector<int>{peer_of(x)};
 }
@@ -263,7 +263,7 @@ bool Events::waits_in_vain(const InstructionRef& x) {
 std::string Events::standing(int side) const {
   const int next = sides_[side].next;
   if (next == static_cast<int>(list(side).size())) {
-    return fmt::format("rank {} has come to the end of its list", simulation_.ranks[side].rank);
+    return fmt::format("rank {} has finished its list", simulation_.ranks[side].rank);
   }
   return fmt::format("{} is not reached", say({.side = side, .index = next}));
 }
@@ -271,7 +271,7 @@ std::string Events::standing(int side) const {
 void Events::check_finished() {
   std::vector<InstructionRef> stuck;
   for (int side = 0; side < static_cast<int>(sides_.size()); ++side) {
-    while (!sides_[side].untaken.empty()) {  // nobody waited for them
+    while (!sides_[side].untaken.empty()) {  // never waited for
       const InstructionRef receive = {.side = side, .index = sides_[side].untaken.begin()->first};
       take(receive, span(receive).start_s);
     }
@@ -280,13 +280,13 @@ void Events::check_finished() {
     }
   }
   if (!stuck.empty()) {
-    // Whoever waits for a rank that has nothing more to say is nearest to the cause.
+    // Reports an instruction that waits for a finished rank first: it is nearest to the cause.
     const auto vain = std::find_if(stuck.begin(), stuck.end(), [this](const InstructionRef& x) { return waits_in_vain(x); });
     const InstructionRef& x = vain == stuck.end() ? stuck.front() : *vain;
     throw Error(fmt::format("{} never ends: {}", say(x), standing(awaited(x).front())));
   }
   if (const std::optional<InstructionRef> unread = mailbox_.left_over()) {
-    throw Error(fmt::format("{}: nobody receives it; {}", say(*unread), standing(peer_of(*unread))));
+    throw Error(fmt::format("{}: never received; {}", say(*unread), standing(peer_of(*unread))));
   }
 }
 

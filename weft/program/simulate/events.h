@@ -1,4 +1,4 @@
-// Events: when each instruction of a program starts and ends. The inner half of simulate().
+// Events: start and end of each instruction of a program. The inner half of simulate().
 #pragma once
 
 #include "weft/program/ranks.h"
@@ -7,7 +7,7 @@
 
 namespace weft {
 
-/// Sets the spans of simulation.ranks, whose ranks, counts and places are there. Throws as simulate() does.
+/// Sets the spans of simulation.ranks, whose ranks, counts and places are already set. Throws as simulate() does.
 void run_events(const Program& program, const Hardware& hardware, const Ranks& ranks, Simulation& simulation);
 
 }  // namespace weft

@@ -19,9 +19,9 @@ void check_positive(const Hardware& hardware, const char* what, double value) {
 }
 
 void check_rate(const Hardware& hardware, const char* what, double value) {
-  if (value == kFree || (value >= kLeastRate && value <= kMostRate)) return;
+  if (value == kFree || (value >= kMinRate && value <= kMaxRate)) return;
   throw InputError(fmt::format("{}: {} is {}, must be at least {} and at most {}, or inf", named(hardware), what, value,
-                               kLeastRate, kMostRate));
+                               kMinRate, kMaxRate));
 }
 
 void check_time(const Hardware& hardware, const std::string& what, std::optional<double> value) {
@@ -34,7 +34,7 @@ bool matches(const BlockTime& time, std::string_view block) {
   return time.name.ends_with('*') && block.starts_with(std::string_view(time.name).substr(0, time.name.size() - 1));
 }
 
-/// A name without the number it ends in; empty where it ends in none.
+/// A name without its trailing number; empty if it has no trailing number.
 std::string_view stem(std::string_view name) {
   const size_t last = name.find_last_not_of("0123456789");
   if (last == std::string_view::npos || last + 1 == name.size()) return {};
@@ -48,7 +48,7 @@ bool are_of_one_row(std::string_view a, std::string_view b) { return !stem(a).em
 std::string named(const Hardware& hardware) { return fmt::format("hardware '{}'", shortened(hardware.name)); }
 
 Hardware nominal_hardware() {
-  return {.name = "nominal hardware: 100 TFLOP/s, 1 TB/s of memory, 8 ranks a host",
+  return {.name = "nominal hardware: 100 TFLOP/s, 1 TB/s of memory, 8 ranks per host",
           .flops = 100e12,
           .narrow_flops = 100e12,
           .memory_bytes_per_s = 1e12,
@@ -71,7 +71,7 @@ const BlockTime* find_block_time(const Hardware& hardware, std::string_view bloc
 
 void check_known(const Hardware& hardware, const Link& link, std::string_view section, std::string_view user) {
   if (link.is_known) return;
-  throw InputError(fmt::format("{} does not tell {}, which {} needs: add [{}] with latency_s and bytes_per_s (inf: free)",
+  throw InputError(fmt::format("{} has no {}, which {} needs: add [{}] with latency_s and bytes_per_s (inf: free)",
                                named(hardware), section, user, section));
 }
 
@@ -81,14 +81,14 @@ void check_block_times(const Hardware& hardware, const std::vector<std::string>&
       return matches(time, block) || are_of_one_row(time.name, block);
     };
     if (std::any_of(block_names.begin(), block_names.end(), is_meant)) continue;
-    throw InputError(fmt::format("{}: the model has no block '{}', which [[block]] gives times of; did you mean '{}'?",
+    throw InputError(fmt::format("{}: [[block]] gives times of block '{}', which the model does not have; did you mean '{}'?",
                                  named(hardware), shortened(time.name), nearest(time.name, block_names)));
   }
 }
 
 std::string untimed_blocks_text(const Hardware& hardware, const std::vector<std::string>& block_names) {
   std::vector<std::string> parts;
-  const std::string* before = nullptr;  // the block just before, if it has no time either
+  const std::string* before = nullptr;  // the previous block, if it has no time either
   std::string first;
   size_t untimed = 0;
   for (const std::string& name : block_names) {
@@ -137,7 +137,7 @@ void check_hardware(const Hardware& hardware) {
 void check_micro_batch(const Hardware& hardware, int64_t micro_batch) {
   if (!hardware.micro_batch || *hardware.micro_batch == micro_batch) return;
   throw InputError(
-      fmt::format("{}: its times are of micro-batches of {} samples, but these have {}; measure with "
+      fmt::format("{}: its times are for micro-batches of {} samples, but these have {}; measure with "
                   "`weft profile --set batch.micro={}`",
                   named(hardware), *hardware.micro_batch, micro_batch, micro_batch));
 }

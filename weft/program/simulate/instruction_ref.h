@@ -14,7 +14,7 @@ struct InstructionRef {
   int index = 0;  ///< into that rank's list
 };
 
-/// An instruction in words, for errors: "rank 3, instruction 12 (reduce of block 0 'h.0')".
+/// Text of an instruction, for errors: "rank 3, instruction 12 (reduce of block 0 'h.0')".
 std::string describe(const Program& program, const Simulation& simulation, const InstructionRef& ref);
 
 }  // namespace weft

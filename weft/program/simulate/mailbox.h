@@ -1,4 +1,4 @@
-// Mailbox: messages between simulated ranks, each pair's in the order in which they were sent.
+// Mailbox: messages between simulated ranks, in sending order per pair.
 #pragma once
 
 #include <deque>
@@ -22,21 +22,21 @@ class Mailbox {
     InstructionRef receive;
   };
 
-  /// Sends `bytes` from one side to another: begins when the message before it has left.
+  /// Sends `bytes` from one side to another, once the previous message between them has left.
   Message send(const InstructionRef& from, int to, double time_s, double bytes, const Link& link);
-  /// Notes that `to` is ready to take the next message from the side `from`.
+  /// Records that `to` is ready to take the next message from the side `from`.
   void expect(int from, const InstructionRef& to);
-  /// The next message of the pair and who takes it, once both are there.
+  /// Returns the pair's next message and its receive, once both exist.
   std::optional<Delivery> take(int from, int to);
 
-  /// A message that nobody took.
+  /// A message that was never received.
   std::optional<InstructionRef> left_over() const;
 
  private:
   struct Pair {
     double free_s = 0.0;
     std::deque<Message> sent;
-    std::deque<int> expected;  // receives
+    std::deque<int> expected;  // receives that are ready
   };
   std::map<std::pair<int, int>, Pair> pairs_;  // from, to
 };

@@ -12,15 +12,15 @@
 namespace weft {
 namespace {
 
-/// Time goes by while a pass computes and waits for its calls.
+/// Tracks time while a pass computes and waits for its calls.
 class Pass {
  public:
   Pass(double flops, double alone) : flops_(flops), seconds_per_flop_(flops > 0.0 ? alone / flops : 0.0), rest_(alone) {}
 
-  void call(double begins_at, double awaited_at, double seconds) {
+  void call(double begins_at, double waited_at, double seconds) {
     compute_until(begins_at);
     line_free_s_ = std::max(line_free_s_, now_s_) + seconds;
-    const std::pair awaited(awaited_at, line_free_s_);  // of equals the later is there later
+    const std::pair awaited(waited_at, line_free_s_);  // among equals the later call ends later
     under_way_.insert(std::upper_bound(under_way_.begin() + first_, under_way_.end(), awaited), awaited);
   }
 
@@ -48,11 +48,11 @@ class Pass {
 
   double flops_;
   double seconds_per_flop_;
-  double rest_;  ///< to be computed
+  double rest_;  ///< operations still to compute
   double done_ = 0.0;
   double now_s_ = 0.0;
   double line_free_s_ = 0.0;
-  /// After how many operations calls are awaited, and when they are there; those before `first_` have been.
+  /// Operations before the wait, and arrival time, of pending calls; those before `first_` are done.
   std::vector<std::pair<double, double>> under_way_;
   size_t first_ = 0;
 };
@@ -72,7 +72,7 @@ double Ring::seconds(const InnerCall& call) const {
   return call.rounds * link.latency_s + static_cast<double>(call.wire_bytes) / link.bytes_per_s;
 }
 
-// The levels one after the other: what runs at the same time, in chunks of a large call, is not counted on.
+// Adds up the times of the levels: chunks of a large call are not assumed to overlap.
 double Ring::two_level_seconds(Way way, int64_t wire_bytes, bool gradients) const {
   const double rounds = way == Way::all_reduce ? 2.0 : 1.0;
   const double bytes = whole_bytes(way, wire_bytes, ranks);
@@ -102,14 +102,14 @@ double Network::seconds(const std::vector<InnerCall>& calls, double flops, doubl
   Pass pass(flops, alone);
   for (const InnerCall& call : calls) {
     const Ring& along = ring(call.axes);
-    pass.call(call.begins_at, is_beside(along.port) ? call.awaited_at : call.begins_at, along.seconds(call));
+    pass.call(call.begins_at, overlaps_compute(along.port) ? call.waited_at : call.begins_at, along.seconds(call));
   }
   return pass.end();
 }
 
 void Network::add_line(Ring& ring, const std::vector<int>& members, AxisSet axes) {
   ring.ranks = static_cast<int>(members.size());
-  std::vector<int> on_host;  // members of each host, which stand together
+  std::vector<int> on_host;  // number of members on each host; members of a host are adjacent
   for (size_t i = 0; i < members.size(); ++i) {
     if (i == 0 || host_of(members[i]) != host_of(members[i - 1])) on_host.push_back(0);
     ++on_host.back();
@@ -119,7 +119,7 @@ void Network::add_line(Ring& ring, const std::vector<int>& members, AxisSet axes
     check_known(hardware_, link, section,
                 fmt::format("axis '{}' (ranks {} to {})", name(axes), members.front(), members.back()));
   };
-  const bool alone = on_host.size() == members.size();  // one a host
+  const bool alone = on_host.size() == members.size();  // one member per host
   if (on_host.size() > 1) check(hardware_.inter_host, "inter_host");
   if (!alone) check(hardware_.intra_host, "intra_host");
   used_.inter_host |= on_host.size() > 1;

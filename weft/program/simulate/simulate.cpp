@@ -14,9 +14,9 @@
 namespace weft {
 namespace {
 
-constexpr double kLongestStep = 1e15;  // seconds; 30 million years
+constexpr double kLongestStep = 1e15;  // in seconds: 30 million years
 
-// One rank for each class of columns and place on the pipeline axis.
+// One rank per class of columns and place on the pipeline axis.
 Simulation distinct_ranks(const Program& program, const Ranks& ranks) {
   const ColumnClasses classes = column_classes(program, ranks);
   const int pp_size = ranks.mesh().pp;
@@ -51,7 +51,7 @@ void add_up(const Program& program, const Hardware& hardware, const std::vector<
   }
   if (!(simulation.step_s <= kLongestStep)) {
     throw InputError(
-        fmt::format("simulate: a step on {} would take {:.3g} s; its rates are operations and bytes a "
+        fmt::format("simulate: a step on {} would take {:.3g} s; its rates are operations and bytes per "
                     "second, its times seconds",
                     named(hardware), simulation.step_s));
   }
@@ -68,7 +68,7 @@ Simulation simulate(const Program& program, const Hardware& hardware, const std:
   check_block_times(hardware, program.block_names);
   const Ranks ranks(program);
   if (!memory.empty() && static_cast<int>(memory.size()) != ranks.mesh().pp) {
-    throw InputError(fmt::format("simulate: memory options are told for {} places of the pipeline axis, which has {}",
+    throw InputError(fmt::format("simulate: memory options are given for {} places of the pipeline axis, which has {}",
                                  memory.size(), ranks.mesh().pp));
   }
   Simulation simulation = distinct_ranks(program, ranks);

@@ -1,12 +1,12 @@
-// simulate: how long a step takes, who waits for whom, and what memory it needs, for any number of ranks and without devices.
+// simulate: step time, waits and memory, for any number of ranks and without devices.
 //
 // Event-driven, by the rules of instruction.h and with the costs of work_time.h and network.h. Instructions of a rank start in
-// list order, each after all that it waits for. A collective begins when the last member has started it and each member's port
-// is free, and ends for all at once. Messages from one rank to another are sent one after the other; a receive ends when its
-// message is there, or when it is started, if later. Where hardware does not overlap, every instruction waits for the one
-// before it, and a receive takes as long as the send.
+// list order, each after all of its waits. A collective begins when the last member has started it and each member's port is
+// free, and ends for all members at once. Messages from one rank to another are sent one after the other; a receive ends when
+// its message has arrived, or when the receive starts, if that is later. If the hardware does not overlap, every instruction
+// waits for the one before it, and a receive takes as long as the send.
 //
-// Columns of one class (ranks.h) are simulated once: time and memory grow with the instructions of distinct columns only.
+// Columns of one class (ranks.h) are simulated once: time and memory grow only with the instructions of distinct columns.
 #pragma once
 
 #include <vector>
@@ -18,13 +18,13 @@
 
 namespace weft {
 
-/// Simulates a step. The same program gives the same bits. `memory` is by place on the pipeline axis; empty: as MemoryOptions
-/// has it.
+/// Simulates a step. The same program gives the same bits. `memory` is by place on the pipeline axis; empty: default
+/// MemoryOptions.
 ///
-/// Throws Error, naming rank and instruction, for what would never end: a collective that a member does not join, a receive
-/// without a send, a message that is not the one expected or that nobody takes. Throws InputError for hardware that makes no
-/// sense, that lacks a link the program uses or times blocks it does not have, for another number of memory options
-/// than places, and for a step of more than 1e15 s.
+/// Throws Error naming rank and instruction, for a deadlock: a collective that a member does not join, a receive without a
+/// send, an unexpected message or one that is never received. Throws InputError for invalid hardware, hardware that lacks a
+/// link the program uses or times blocks it does not have, for memory options that do not match the number of places, and for a
+/// step of more than 1e15 s.
 Simulation simulate(const Program& program, const Hardware& hardware, const std::vector<MemoryOptions>& memory = {});
 
 }  // namespace weft

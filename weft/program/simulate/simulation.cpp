@@ -33,7 +33,7 @@ std::vector<TimedInstruction> timed_instructions(const Program& program, const S
   std::vector<TimedInstruction> timed;
   for (const SimulatedRank& rank : simulation.ranks) {
     if (rank.rank < 0 || rank.rank >= program.world_size() || rank.spans.size() != program.of(rank.rank).size()) {
-      throw InputError(fmt::format("the simulation of rank {} is of another program", rank.rank));
+      throw InputError(fmt::format("the simulation of rank {} belongs to another program", rank.rank));
     }
     const InstructionList& list = program.of(rank.rank);
     for (int i = 0; i < static_cast<int>(list.size()); ++i) {

@@ -11,7 +11,7 @@ namespace {
 
 using Intervals = std::vector<std::pair<double, double>>;
 
-// Seconds within [begin, end] that some interval covers; sorts them.
+// Seconds within [begin, end] covered by an interval; sorts the intervals.
 double covered(Intervals& intervals, double begin, double end) {
   std::sort(intervals.begin(), intervals.end());
   double sum = 0.0;
@@ -29,7 +29,7 @@ class Exposure {
  public:
   Exposure(const InstructionList& list, const SimulatedRank& rank) : list_(list), rank_(rank) {}
 
-  // Goes through the list once; `own_s` is what an instruction works itself.
+  // Adds instruction `i`, in list order; `own_s` is its own work.
   void add(int i, double own_s) {
     const Instruction& x = list_[i];
     for (int wait : x.waits) {
@@ -39,7 +39,7 @@ class Exposure {
     if (x.lane != Lane::compute) return;
     close(rank_.spans[i].start_s);
     free_s_ = rank_.spans[i].start_s + own_s;
-    note(i);  // a collective, or what a block waits for inside
+    note(i);  // a collective, or a wait inside a block
   }
 
   double total() {
@@ -62,12 +62,12 @@ class Exposure {
 
   const InstructionList& list_;
   const SimulatedRank& rank_;
-  double free_s_ = 0.0;  // when the compute lane's last work ended
-  Intervals moving_;     // bytes that somebody waits for, after that
+  double free_s_ = 0.0;  // end of the compute lane's last work
+  Intervals moving_;     // awaited bytes in flight after that
   double total_s_ = 0.0;
 };
 
-// When a rank's forwards and backwards begin and end, and what it computes meanwhile.
+// Begin and end of a rank's forwards and backwards, and its work in between.
 class WorkSpan {
  public:
   explicit WorkSpan(SimulatedRank& rank) : rank_(rank) {}
@@ -92,7 +92,7 @@ class WorkSpan {
 
 struct Change {
   double time_s;
-  int order;  // by list, start before end: at one moment an earlier instruction's end comes before a later one's start
+  int order;  // list order, start before end: at equal times an earlier instruction's end precedes a later start
   int64_t bytes;
 };
 
@@ -110,12 +110,12 @@ int64_t peak_activation_bytes(const InstructionList& list, const std::vector<Spa
   const auto sooner = [](const Change& a, const Change& b) {
     return std::pair(a.time_s, a.order) < std::pair(b.time_s, b.order);
   };
-  for (std::vector<Change>* each : {&starts, &ends}) {  // mostly so already
+  for (std::vector<Change>* each : {&starts, &ends}) {  // mostly sorted
     if (!std::is_sorted(each->begin(), each->end(), sooner)) std::sort(each->begin(), each->end(), sooner);
   }
   changes.reserve(starts.size() + ends.size());
   std::merge(starts.begin(), starts.end(), ends.begin(), ends.end(), std::back_inserter(changes), sooner);
-  // In list order check_program() keeps them below kMostBytes; lanes that run ahead of it, of a list by hand, may hold more.
+  // check_program() keeps live bytes below kMostBytes in list order; lanes of a hand-written list that run ahead may hold more.
   constexpr int64_t kMost = 2 * kMostBytes;
   int64_t live = 0;
   int64_t peak = 0;

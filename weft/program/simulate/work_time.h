@@ -1,9 +1,9 @@
-// WorkTime: how long an instruction computes on its own rank, without waiting for anybody.
+// WorkTime: compute time of an instruction on its own rank, without waiting for other ranks.
 //
-// Measured times where the hardware has them. Otherwise the slower of operations at the peak times its efficiency, and bytes
-// through the device's memory (Williams et al. 2009, the roofline): what an instruction makes or frees passes twice, weights
-// once, gradients that are added to once. An update is taken to be Adam's: gradient read, weights and two states read and
-// written.
+// Uses measured times if the hardware has them. Otherwise takes the slower of operations, at the peak rate times the
+// efficiency, and memory traffic (the roofline, Williams et al. 2009): data that an instruction allocates or frees crosses
+// memory twice, weights once, gradients that are added to once. Updates count as Adam's: gradient read, weights and two states
+// read and written.
 #pragma once
 
 #include <vector>
@@ -15,29 +15,29 @@ namespace weft {
 
 class WorkTime {
  public:
-  /// Both must outlive it.
+  /// Both arguments must outlive this object.
   WorkTime(const Program& program, const Hardware& hardware);
 
-  /// The time of an instruction on the compute lane, launch included. 0 for those that move bytes, for load (which was read
-  /// ahead), and for release and drop, which only forget.
+  /// Time of an instruction on the compute lane, launch included. 0 for instructions that move bytes, for load (read ahead),
+  /// and for release and drop, which only free memory.
   double seconds(const Instruction& instruction) const;
 
-  /// Whether that time was measured: what the block sends while it runs is in it.
+  /// True if the time of seconds() was measured, which includes the block's communication.
   bool is_measured(const Instruction& instruction) const { return measured(instruction).has_value(); }
 
-  /// The time of an offload or a reload. Throws InputError where the hardware does not tell the link.
+  /// Time of an offload or a reload. Throws InputError if the hardware does not know the link.
   double copy_seconds(const Instruction& instruction) const;
 
  private:
   std::optional<double> measured(const Instruction& instruction) const;
   double moved_bytes(const Instruction& instruction) const;
-  double elements(const Instruction& instruction) const;  // of its blocks
-  double owned(const Instruction& instruction) const;     // of them, this rank's
+  double elements(const Instruction& instruction) const;  // elements of its blocks
+  double owned(const Instruction& instruction) const;     // this rank's part of the elements
 
   const Program& program_;
   const Hardware& hardware_;
   std::vector<const BlockTime*> times_;  // by block
-  double rate_ = 0.0;                    // operations a second
+  double rate_ = 0.0;                    // operations per second
 };
 
 }  // namespace weft

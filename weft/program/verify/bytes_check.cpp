@@ -11,10 +11,10 @@
 namespace weft {
 namespace {
 
-/// Bytes of one kind, in list order: what is freed goes once the instruction is over, as in step_cost().
+/// Bytes of one kind, in list order: frees take effect after the instruction, as in step_cost().
 struct Live {
   int64_t bytes = 0;
-  int last = -1;  ///< the latest instruction that changed it
+  int last = -1;  ///< latest instruction that changed it
 };
 
 class BytesCheck {
@@ -38,7 +38,7 @@ class BytesCheck {
     live.bytes += x.allocates - x.frees;
     live.last = i;
     if (live.bytes >= 0) return;
-    fail(i, fmt::format("it frees {} bytes of {}, of which {} are live by then", x.frees, kind_of(x), before + x.allocates));
+    fail(i, fmt::format("it frees {} bytes of {}, but only {} are live", x.frees, kind_of(x), before + x.allocates));
   }
 
   void check_end(const Live& live) const {
@@ -49,7 +49,7 @@ class BytesCheck {
 
   static std::string kind_of(const Instruction& x) {
     if (x.op == Op::combine) return "partial sums";
-    return x.micro >= 0 ? fmt::format("the activations of micro-batch {}", x.micro) : "what is no micro-batch's";
+    return x.micro >= 0 ? fmt::format("the activations of micro-batch {}", x.micro) : "data outside micro-batches";
   }
 
   [[noreturn]] void fail(int i, const std::string& text) const { fail_at(program_, rank_, i, Defect::bad_bytes, text); }

@@ -1,13 +1,13 @@
-// check_bytes: the part of verify() that follows the bytes a list declares. Of each micro-batch's activations, and of the
-// partial sums of slots, no instruction frees more than is live by then, and nothing is live when the step ends. So the peaks
-// that step_cost() (cost.h) reads off the same numbers are those of a step that gives back all it takes.
+// check_bytes: the part of verify() for the bytes that a list declares. For each micro-batch's activations, and the partial
+// sums of slots, no instruction frees more than is live, and nothing is live when the step ends. So the peaks of step_cost()
+// (cost.h) are those of a step that frees everything it allocates.
 #pragma once
 
 #include "weft/program/program.h"
 
 namespace weft {
 
-/// Throws VerifyError for the first defect of the list that `rank` runs. Costs one walk over it.
+/// Throws VerifyError for the first defect of the list that `rank` runs. One pass over the list.
 void check_bytes(const Program& program, int rank);
 
 }  // namespace weft

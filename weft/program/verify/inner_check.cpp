@@ -35,7 +35,7 @@ class InnerCheck {
   }
 
  private:
-  /// Of those that a rank meets inside blocks.
+  /// First of the ranks that take part in calls inside a rank's blocks.
   int first_neighbour(const Ranks& ranks, int rank) const {
     const AxisSet axes = inner_axes(program_);
     MeshCoordinate at = ranks.coordinate(rank);
@@ -64,7 +64,7 @@ class InnerCheck {
   }
 
   std::string text(int rank, const std::vector<int>& meetings, size_t k) const {
-    if (k >= meetings.size()) return fmt::format("rank {} runs nothing more", rank);
+    if (k >= meetings.size()) return fmt::format("rank {} runs no more", rank);
     const Instruction& x = program_.of(rank)[meetings[k]];
     return fmt::format("rank {} runs {} (instruction {})", rank, describe(x, program_.block_names), meetings[k]);
   }
@@ -76,12 +76,12 @@ class InnerCheck {
       if (both && alike(program_.of(rank)[ours[k]], program_.of(other)[theirs[k]])) continue;
       throw VerifyError(Defect::order_mismatch, other,
                         fmt::format("ranks {} and {} meet inside blocks ({}), but {} where {}; both must run the "
-                                    "same ones in the same order",
+                                    "same in the same order",
                                     rank, other, name(inner_axes(program_)), text(rank, ours, k), text(other, theirs, k)));
     }
   }
 
-  // What computes sends nothing else.
+  // Checks declared bytes: a compute instruction sends only what its inner calls send.
   void check_bytes_declared(int rank) const {
     const InstructionList& list = program_.of(rank);
     for (int i = 0; i < static_cast<int>(list.size()); ++i) {

@@ -1,16 +1,15 @@
-// The checks of verify() that concern what blocks and the loss call on other ranks while they run (tensor and context
-// parallelism, samples normalised together): ranks that meet there issue the same in the same order, and instructions declare
-// the bytes.
+// Checks of verify() on calls inside blocks and the loss (tensor and context parallelism, samples normalised together): ranks
+// that take part issue the same calls in the same order, and instructions declare their bytes.
 //
-// Such a call has no instruction of its own: the forward that it is in blocks until all of its ranks are there. So ranks that
-// meet so must come to all that they meet anybody in, inside blocks or not, in one order.
+// Such a call is part of an instruction: the forward around it blocks until all ranks of the call have joined. So these ranks
+// must join all their collectives, inside blocks or not, in the same order.
 #pragma once
 
 #include "weft/program/program.h"
 
 namespace weft {
 
-/// Throws VerifyError for the first defect: order_mismatch, bad_bytes. Every list must be in order by itself (list_check.h).
+/// Throws VerifyError for the first defect: order_mismatch, bad_bytes. Every list must have passed list_check.h.
 void check_inner(const Program& program);
 
 }  // namespace weft

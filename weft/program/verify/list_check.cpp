@@ -68,8 +68,8 @@ class ListCheck {
   const Program& program_;
   const InstructionList& list_;
   int rank_, blocks_;
-  MicroRange micros_;  // that the rank runs
-  bool owns_;          // it updates what it holds
+  MicroRange micros_;  // micro-batches of the rank
+  bool owns_;          // the rank updates its blocks
   int per_slot_;
   StepIndex at_;
   std::vector<std::vector<int>> scatters_;  // by block: the micro-batches of its reduce_scatters, ascending
@@ -93,40 +93,40 @@ void ListCheck::check_order(int i) const {
       return check_backward(i);
     case Op::backward_weight:
       return check_weight(i);
-    default:  // sum_check.h, state_check.h and transfer_check.h look at the others
+    default:  // checked by sum_check.h, state_check.h and transfer_check.h
       return;
   }
 }
 
-// Which micro-batch it gets is told by how many were taken before: the loader hands them out in order.
+// Micro-batches load in order, so the number of earlier loads determines which one it gets.
 void ListCheck::check_load(int i) const {
   const int micro = list_[i].micro;
   if (micro == 0 || before(at_.load[micro - 1], i)) return;
-  fail(Defect::bad_order, i, fmt::format("micro-batch {} has not been loaded by then; they are loaded in order", micro - 1));
+  fail(Defect::bad_order, i, fmt::format("micro-batch {} has not been loaded yet; they are loaded in order", micro - 1));
 }
 
-// The output goes with what was kept, so whoever takes it must have it by then.
+// The output is dropped too, so the instruction that takes it must have run.
 void ListCheck::check_drop(int i) const {
   const Instruction& x = list_[i];
-  if (!before(at_.forward_of(x.first, x.micro), i)) fail(Defect::use_before_load, i, "its forward has not been run by then");
+  if (!before(at_.forward_of(x.first, x.micro), i)) fail(Defect::use_before_load, i, "its forward has not been run yet");
   const bool is_last = x.first == blocks_ - 1;
   const int next = is_last && at_.loss[x.micro] >= 0 ? at_.loss[x.micro]
                    : is_last                         ? at_.sent_of(Payload::activation, x.first, x.micro)
                    : at_.runs[x.first + 1]           ? at_.forward_of(x.first + 1, x.micro)
                                                      : at_.sent_of(Payload::activation, x.first, x.micro);
-  // A send keeps what it sends; it need only have started.
+  // A send keeps its data; it need only have started.
   const bool taken = before(next, i) || (next >= 0 && next < i && list_[next].op == Op::send);
-  if (!taken) fail(Defect::use_before_load, i, "whoever takes its output has not been run by then");
+  if (!taken) fail(Defect::use_before_load, i, "the instruction that takes its output has not been run yet");
 }
 
-// The output of the block before it, computed here or received; of the first block the micro-batch, loaded or received.
+// True if the input is ready: the previous block's output, computed or received; for the first block the micro-batch.
 bool ListCheck::has_input(int block, int micro, int i) const {
   if (block == 0) return before(at_.load[micro] >= 0 ? at_.load[micro] : at_.received.batch[micro], i);
   const int computed = at_.forward_of(block - 1, micro);
   return before(computed >= 0 ? computed : at_.received_of(Payload::activation, block - 1, micro), i);
 }
 
-// The gradient of its output, from the loss, computed here or received.
+// True if the gradient of the block's output is ready: from the loss, computed here or received.
 bool ListCheck::has_output_gradient(int block, int micro, int i) const {
   const bool has_loss = block == blocks_ - 1 && at_.loss[micro] >= 0;
   if (has_loss) return before(at_.loss[micro], i);
@@ -138,31 +138,31 @@ bool ListCheck::has_output_gradient(int block, int micro, int i) const {
 void ListCheck::check_forward(int i) const {
   const Instruction& x = list_[i];
   if (x.op == Op::forward) check_weights(i);
-  for (size_t s = 0; x.op == Op::forward && s < at_.weights_sent[x.first].size(); ++s) {  // running statistics move meanwhile
+  for (size_t s = 0; x.op == Op::forward && s < at_.weights_sent[x.first].size(); ++s) {  // forward changes running statistics
     const int send = at_.weights_sent[x.first][s];
-    if (!before(send, i)) fail(Defect::bad_order, i, fmt::format("its weights may be under way (instruction {})", send));
+    if (!before(send, i)) fail(Defect::bad_order, i, fmt::format("its weights may be in flight (instruction {})", send));
   }
   const bool has_batch = x.op == Op::loss ? before(at_.load[x.micro], i) : x.first > 0 || has_input(0, x.micro, i);
   if (!has_batch) {
-    fail(Defect::use_before_load, i, fmt::format("micro-batch {} has not been loaded by then", x.micro));
+    fail(Defect::use_before_load, i, fmt::format("micro-batch {} has not been loaded yet", x.micro));
   }
   if (x.op == Op::forward && i == at_.recompute_of(x.first, x.micro) && !before(at_.drop_of(x.first, x.micro), i)) {
-    fail(Defect::repeated, i, "computed again before it was dropped");
+    fail(Defect::repeated, i, "recomputed before it was dropped");
   }
   const int block = x.op == Op::loss ? blocks_ : x.first;
   if (has_input(block, x.micro, i)) return;
   fail(Defect::use_before_load, i,
-       fmt::format("its input, the output of block {} '{}', has not been {} by then", block - 1,
-                   program_.block_names[block - 1], at_.runs[block - 1] && micros_.has(x.micro) ? "computed" : "received"));
+       fmt::format("its input, the output of block {} '{}', has not been {} yet", block - 1, program_.block_names[block - 1],
+                   at_.runs[block - 1] && micros_.has(x.micro) ? "computed" : "received"));
 }
 
-// Ranks that do not own them are sent them, anew each step.
+// Ranks that do not own the weights receive them in every step.
 void ListCheck::check_weights(int i) const {
   if (owns_) return;
   const auto check = [&](int block) {
     if (program_.weight_numel(block) == 0 || before(at_.weights_received[block], i)) return;
     fail(Defect::not_gathered, i,
-         fmt::format("the weights of block {} '{}' have not been received by then", block, program_.block_names[block]));
+         fmt::format("the weights of block {} '{}' have not been received yet", block, program_.block_names[block]));
   };
   const Instruction& x = list_[i];
   check(x.first);
@@ -175,20 +175,20 @@ void ListCheck::check_send(int i) const {
   if (x.what == Payload::sum) return;  // sum_check.h
   if (x.what == Payload::weights) return check_weights(i);
   if (x.what == Payload::batch) {
-    if (!before(at_.load[x.micro], i)) fail(Defect::use_before_load, i, "it has not been loaded by then");
+    if (!before(at_.load[x.micro], i)) fail(Defect::use_before_load, i, "it has not been loaded yet");
     return;
   }
   if (x.what == Payload::activation) {
-    if (!before(at_.forward_of(x.first, x.micro), i)) fail(Defect::use_before_load, i, "it has not been computed by then");
+    if (!before(at_.forward_of(x.first, x.micro), i)) fail(Defect::use_before_load, i, "it has not been computed yet");
     return;
   }
   const bool is_last = x.first + 1 == blocks_;
   if (!before(is_last ? at_.loss[x.micro] : at_.backward_of(x.first + 1, x.micro), i)) {
-    fail(Defect::backward_before_loss, i, "the backward that makes it has not been run by then");
+    fail(Defect::backward_before_loss, i, "the backward that makes it has not been run yet");
   }
 }
 
-// Those before the last collective had ended when that one started.
+// Sends before the last collective had ended when that collective started.
 void ListCheck::check_pending_sends(int i) {
   if (list_[i].op == Op::send) sends_.push_back(i);
   if (!is_collective(list_[i])) return;
@@ -203,7 +203,7 @@ void ListCheck::check_pending_sends(int i) {
 void ListCheck::check_backward(int i) const {
   const Instruction& x = list_[i];
   if (!before(at_.forward_of(x.first, x.micro), i)) {
-    fail(Defect::backward_before_loss, i, "its forward has not been run by then");
+    fail(Defect::backward_before_loss, i, "its forward has not been run yet");
   }
   if (!has_output_gradient(x.first, x.micro, i)) {
     const bool is_last = x.first == blocks_ - 1;
@@ -214,11 +214,11 @@ void ListCheck::check_backward(int i) const {
       what = fmt::format("the backward of the next block, {} '{}', has not been run", x.first + 1,
                          program_.block_names[x.first + 1]);
     }
-    fail(Defect::backward_before_loss, i, what + " by then");
+    fail(Defect::backward_before_loss, i, what + " yet");
   }
   if (at_.drop_of(x.first, x.micro) >= 0 && !before(at_.recompute_of(x.first, x.micro), i)) {
     fail(Defect::missing_recompute, i,
-         fmt::format("what its forward kept was dropped by instruction {} and has not been computed again by then",
+         fmt::format("its activations were dropped by instruction {} and have not been recomputed yet",
                      at_.drop_of(x.first, x.micro)));
   }
   if (x.op == Op::backward) check_weight(i);
@@ -227,24 +227,24 @@ void ListCheck::check_backward(int i) const {
 void ListCheck::check_weight(int i) const {
   const Instruction& x = list_[i];
   if (x.op == Op::backward_weight && !before(at_.backward_of(x.first, x.micro), i)) {
-    fail(Defect::backward_before_loss, i, "the part of it that makes the input's gradient has not been run by then");
+    fail(Defect::backward_before_loss, i, "the part that makes the input's gradient has not been run yet");
   }
   if (x.micro > micros_.first && !before(at_.weight_of(x.first, x.micro - 1), i)) {
     fail(Defect::bad_order, i,
-         fmt::format("micro-batch {} has not been added to its gradients by then; they are summed in order", x.micro - 1));
+         fmt::format("micro-batch {} has not been added to its gradients yet; they are summed in order", x.micro - 1));
   }
   check_adds_to(i, x.first);
   for (int block : program_.block_uses[x.first]) check_adds_to(i, block);
 }
 
-// The reduce_scatter of the latest micro-batch before this one that has one, or -1.
+// The last reduce_scatter of an earlier micro-batch, or -1.
 int ListCheck::last_scatter_before(int block, int micro) const {
   const std::vector<int>& of_block = scatters_[block];
   const auto end = std::lower_bound(of_block.begin(), of_block.end(), micro);
   return end == of_block.begin() ? -1 : at_.scatter_of(block, *(end - 1));
 }
 
-// What earlier micro-batches left in a block's gradients must have been taken out, or closed off, before more is added.
+// Earlier micro-batches must have been reduced, or their slot closed, before gradients of another are added.
 void ListCheck::check_adds_to(int i, int block) const {
   const Instruction& x = list_[i];
   const int scatter = last_scatter_before(block, x.micro);

@@ -21,7 +21,7 @@ Order::Order(const InstructionList& list)
   }
 }
 
-// Whatever this compute instruction waits for, over other lanes, that no earlier one does.
+// Follows those waits of this compute instruction, over other lanes, that no earlier one has.
 void Order::follow(int compute) {
   to_see_ = list_[compute].waits;
   while (!to_see_.empty()) {
@@ -40,7 +40,7 @@ bool Order::before(int a, int b) const {
   return first_compute_[a] <= latest_compute_[b] || reaches(a, b);
 }
 
-// Whether `from` waits for `side` by way of other lanes alone.
+// True if `from` waits for `side` through other lanes only.
 bool Order::reaches(int side, int from) const {
   if (std::binary_search(list_[from].waits.begin(), list_[from].waits.end(), side)) return true;
   ++walk_;

@@ -1,9 +1,8 @@
-// Order: which instructions of a list have surely finished when another starts, by the rules of instruction.h.
+// Order: which instructions of a list are guaranteed to have finished when another starts, by the rules of instruction.h.
 //
-// Compute instructions finish one after the other, so that for each instruction the latest of them that it follows says all
-// about them, and for each one on another lane the first of them that follows it. What is left are waits of one such
-// instruction for another: those are walked when asked for, between the two. Memory: a few numbers an instruction; time: a
-// question's is constant but for the walk, whose length is that of such a chain of waits.
+// Compute instructions finish in order. So it suffices to store, for each instruction, the latest compute instruction before it
+// and, on another lane, the first one after it. Chains of waits among other lanes are walked per query. Memory: a few numbers
+// per instruction; time: constant per query, plus the length of such a chain.
 #pragma once
 
 #include <vector>
@@ -17,7 +16,7 @@ class Order {
   /// Keeps a reference to the list. Every wait must be the index of an earlier instruction.
   explicit Order(const InstructionList& list);
 
-  /// True when `a` has finished before `b` starts, however the lanes run. False for a negative `a`.
+  /// True if `a` has finished before `b` starts, whatever the lanes' timing. False for a negative `a`.
   bool before(int a, int b) const;
 
  private:
@@ -27,9 +26,9 @@ class Order {
 
   const InstructionList& list_;
   std::vector<int> latest_compute_;  // the last compute instruction finished before each, or -1
-  std::vector<int> first_compute_;   // of those on other lanes: the first compute instruction that starts after its end
-  mutable std::vector<int> to_see_;  // of a walk
-  mutable std::vector<int> seen_;    // by instruction: the walk that saw it last
+  std::vector<int> first_compute_;   // for other lanes: the first compute instruction that starts after its end
+  mutable std::vector<int> to_see_;  // stack of a walk
+  mutable std::vector<int> seen_;    // by instruction: the last walk that visited it
   mutable int walk_ = 0;
 };
 

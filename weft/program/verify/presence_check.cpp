@@ -59,11 +59,11 @@ class PresenceCheck {
   const InstructionList& list_;
   int rank_;
   const StepIndex& at_;
-  MicroRange micros_;  // that the rank runs
-  bool owns_;          // it updates what it holds
+  MicroRange micros_;  // micro-batches of the rank
+  bool owns_;          // the rank updates its blocks
 };
 
-// Which blocks are shared, and by whom, is what tells that a tie is missing.
+// A missing tie is found from the holders of shared blocks.
 void PresenceCheck::check_held() const {
   const int pp = program_.pp_of(rank_);
   for (int block = 0; block < program_.num_blocks(); ++block) {
@@ -80,10 +80,10 @@ void PresenceCheck::check_held() const {
 void PresenceCheck::check_missing() const {
   if (at_.reduce_loss < 0) {
     throw VerifyError(Defect::missing_reduce, rank_,
-                      fmt::format("rank {}: no reduce_loss, whose count the updates divide by", rank_));
+                      fmt::format("rank {}: no reduce_loss, whose count scales the updates", rank_));
   }
   if (program_.needs_norm && at_.norm < 0) {
-    throw VerifyError(Defect::missing_norm, rank_, fmt::format("rank {}: no norm, which the updates are scaled by", rank_));
+    throw VerifyError(Defect::missing_norm, rank_, fmt::format("rank {}: no norm, which scales the updates", rank_));
   }
   for (int block = 0; block < program_.num_blocks(); ++block) {
     if (at_.runs[block]) {
@@ -108,13 +108,13 @@ void PresenceCheck::check_run(int block) const {
   }
 }
 
-// What the ranks of the next and the stage before wait for, and the other copies.
+// Checks the sends that other ranks wait for: the next and the previous stage, and the other copies.
 void PresenceCheck::check_sent(int block) const {
   const bool is_last = block + 1 == program_.num_blocks();
   for (int micro = 0; micro < program_.micro_batches && is_last; ++micro) check_sent_by(block, micro);
   for (int micro = micros_.first; micro < micros_.last; ++micro) {
     if (!is_last && !at_.runs[block + 1] && at_.sent_of(Payload::activation, block, micro) < 0) {
-      fail_missing(Defect::missing_send, block, fmt::format("its output for micro-batch {} is never sent on", micro));
+      fail_missing(Defect::missing_send, block, fmt::format("its output for micro-batch {} is never sent", micro));
     }
     if (block > 0 && !at_.runs[block - 1] && at_.sent_of(Payload::gradient, block - 1, micro) < 0) {
       fail_missing(Defect::missing_send, block,
@@ -123,7 +123,7 @@ void PresenceCheck::check_sent(int block) const {
   }
 }
 
-// Micro-batch and gradient, from the rank that has the losses to one that runs the last block for it, and the output back.
+// Checks sends of micro-batch and gradient from the rank with the losses to a last block's rank, and of the output back.
 void PresenceCheck::check_sent_by(int block, int micro) const {
   const bool own = micros_.has(micro);
   if (!owns_ && own && at_.sent_of(Payload::activation, block, micro) < 0) {
@@ -131,7 +131,8 @@ void PresenceCheck::check_sent_by(int block, int micro) const {
   }
   if (!owns_ || own) return;
   if (at_.sent.batch[micro] < 0) {
-    throw VerifyError(Defect::missing_send, rank_, fmt::format("rank {}: micro-batch {} is never sent on", rank_, micro));
+    throw VerifyError(Defect::missing_send, rank_,
+                      fmt::format("rank {}: micro-batch {} is never sent to its rank", rank_, micro));
   }
   if (at_.sent_of(Payload::gradient, block, micro) < 0) {
     fail_missing(Defect::missing_send, block,
@@ -139,8 +140,8 @@ void PresenceCheck::check_sent_by(int block, int micro) const {
   }
 }
 
-// Its gradients go into those of the rank that owns it. Each rank sends them once, after all that it was sent (sum_check.h),
-// and none waits in a ring (transfer_check.h): so all of them get there, once.
+// A block's gradients reach the owner: each rank sends them once, after adding all that it receives (sum_check.h), and no ranks
+// wait in a ring (transfer_check.h), so each arrives once.
 void PresenceCheck::check_summed(int block) const {
   if (program_.block_numel[block] == 0 || at_.sum_sent[block] >= 0) return;
   fail_missing(Defect::missing_reduce, block, "its summed gradients are never sent towards the master");
@@ -155,7 +156,7 @@ void PresenceCheck::check_updated(int block) const {
   }
   if (sharded() && at_.scatter_of(block, program_.micro_batches - 1) < 0) {
     fail_missing(Defect::missing_reduce, block,
-                 fmt::format("updated by instruction {} without a reduce_scatter that takes in the last micro-batch",
+                 fmt::format("updated by instruction {} without a reduce_scatter that includes the last micro-batch",
                              at_.update[block]));
   }
   if (at_.reduce[block] < 0 && program_.replicas > 1) {
@@ -181,7 +182,7 @@ void PresenceCheck::check_slots(int block) const {
   }
 }
 
-// Each rank has its micro-batches, and all that is not forward or backward is the owner's.
+// Each rank runs its own micro-batches; everything except forward and backward is the owner's.
 void PresenceCheck::check_work(int i) const {
   const Instruction& x = list_[i];
   const bool runs = x.op == Op::forward || is_backward(x.op);
@@ -189,12 +190,12 @@ void PresenceCheck::check_work(int i) const {
     fail(Defect::misplaced_block, i, fmt::format("this rank runs micro-batches {} to {}", micros_.first, micros_.last - 1));
   }
   const bool is_owners = x.op == Op::load || x.op == Op::loss || x.op == Op::update;
-  if (is_owners && !owns_) fail(Defect::misplaced_block, i, "it is the master's to do");
+  if (is_owners && !owns_) fail(Defect::misplaced_block, i, "only the master may do it");
   const bool is_others = (x.op == Op::receive && x.what == Payload::weights) || (x.op == Op::send && x.what == Payload::sum);
-  if (is_others && owns_) fail(Defect::misplaced_block, i, "the master owns them");
+  if (is_others && owns_) fail(Defect::misplaced_block, i, "only the other ranks may do it");
 }
 
-// State and gradients of other ranks' blocks. A norm may span blocks that lie between this rank's.
+// Checks state and gradients of other ranks' blocks. A norm may span blocks between this rank's.
 void PresenceCheck::check_place(int i) const {
   const Instruction& x = list_[i];
   const bool spans = x.op == Op::norm || is_transfer(x.op) || x.op == Op::load || x.op == Op::loss || x.op == Op::reduce_loss;
@@ -207,7 +208,7 @@ void PresenceCheck::check_place(int i) const {
   }
 }
 
-// The ranks that hold what an instruction joins.
+// Axes of the ranks that hold the operands of an instruction.
 AxisSet PresenceCheck::axes_of(const Instruction& x) const {
   switch (x.op) {
     case Op::gather:

@@ -45,7 +45,7 @@ class RankCheck {
   std::string text(int rank, const Indices& issued, size_t k) const;
 
   const Program& program_;
-  int stride_;  // ranks of one pipeline rank
+  int stride_;  // ranks per pipeline rank
 };
 
 template <class Wanted>
@@ -59,7 +59,7 @@ Indices RankCheck::issued(int rank, const Wanted& wanted) const {
 }
 
 std::string RankCheck::text(int rank, const Indices& issued, size_t k) const {
-  if (k >= issued.size()) return fmt::format("rank {} issues none", rank);
+  if (k >= issued.size()) return fmt::format("rank {} issues no more", rank);
   const std::string what = describe(program_.of(rank)[issued[k]], program_.block_names);
   return fmt::format("rank {} issues {} (instruction {})", rank, what, issued[k]);
 }
@@ -71,14 +71,14 @@ void RankCheck::compare(int rank, int other, const Wanted& wanted, const Alike& 
     const bool both = k < ours.size() && k < theirs.size();
     if (both && alike(program_.of(rank)[ours[k]], program_.of(other)[theirs[k]])) continue;
     throw VerifyError(Defect::order_mismatch, other,
-                      fmt::format("meeting {} of the step differs between ranks: {}, {}; both must issue the same ones in the "
+                      fmt::format("collective {} differs between ranks: {}, {}; both must issue the same in the "
                                   "same order",
                                   k, text(rank, ours, k), text(other, theirs, k)));
   }
 }
 
-// Collectives and transfers in one order: where one rank has a transfer before a collective and its copy has it after, two
-// pipelines that are good by themselves can wait for one another.
+// Compares the joint order of collectives and transfers: if a rank has a transfer before a collective and its copy has it
+// after, two pipelines that are each correct can deadlock.
 void RankCheck::compare_copies() const {
   std::set<std::pair<int, int>> compared;
   for (int rank = 0; rank < program_.world_size(); ++rank) {
@@ -95,14 +95,14 @@ void RankCheck::compare_copies() const {
   }
 }
 
-// The norm's blocks are each rank's own.
+// Ignores the norm's blocks, which differ between ranks.
 void RankCheck::compare_along(int pp, AxisSet axes) const {
   compare(
       0, pp * stride_, [axes](const Instruction& x) { return x.axes == axes && tied_block(x) < 0; },
       [](const Instruction& a, const Instruction& b) { return a.op == b.op; });
 }
 
-// For each pipeline rank those before it that hold some block that it holds too.
+// For each pipeline rank, the earlier ranks that share a block with it.
 std::vector<std::set<int>> RankCheck::earlier_sharers() const {
   std::vector<std::set<int>> result(program_.mesh.pp);
   for (std::vector<int> holders : program_.holders) {

@@ -40,9 +40,9 @@ class StateCheck {
  private:
   // A buffer of whole weights.
   struct Pool {
-    int there = -1;                    // the block that is gathered
-    int released = -1;                 // the latest release on the compute lane
-    std::vector<int> released_beside;  // those on other lanes
+    int there = -1;                            // block gathered into it
+    int released = -1;                         // latest release on the compute lane
+    std::vector<int> released_on_other_lanes;  // releases on other lanes
   };
 
   [[noreturn]] void fail(Defect defect, int i, const std::string& text) const { fail_at(program_, rank_, i, defect, text); }
@@ -104,7 +104,7 @@ class StateCheck {
     }
     if (!pooled()) {
       if (updated_[block] < 0 || !order_.before(updated_[block], i)) {
-        fail(Defect::bad_gather, i, fmt::format("{} has not been updated by then", block_text(block)));
+        fail(Defect::bad_gather, i, fmt::format("{} has not been updated yet", block_text(block)));
       }
       if (gathered_[block] >= 0)
         fail(Defect::bad_gather, i, fmt::format("gathered already by instruction {}", gathered_[block]));
@@ -118,7 +118,7 @@ class StateCheck {
 
   void release(int i) {
     const int block = list_[i].first;
-    if (gathered_[block] < 0) fail(Defect::bad_gather, i, fmt::format("{} is not gathered by then", block_text(block)));
+    if (gathered_[block] < 0) fail(Defect::bad_gather, i, fmt::format("{} is not gathered yet", block_text(block)));
     gathered_[block] = -1;
     released_[block] = i;
     if (!pooled() || buffers_.weight.empty()) return;
@@ -127,16 +127,16 @@ class StateCheck {
     if (list_[i].lane == Lane::compute) {
       pool.released = i;
     } else {
-      pool.released_beside.push_back(i);
+      pool.released_on_other_lanes.push_back(i);
     }
   }
 
-  // Of releases on the compute lane the latest one's end says all of the others'.
+  // The end of the latest release on the compute lane implies that of all earlier ones.
   void occupy(Pool& pool, int block, int i) {
     const auto gone = [&](int released) { return released < 0 || order_.before(released, i); };
     int other = pool.there;
     if (other < 0 && !gone(pool.released)) other = list_[pool.released].first;
-    for (const int released : pool.released_beside) {
+    for (const int released : pool.released_on_other_lanes) {
       if (other < 0 && !gone(released)) other = list_[released].first;
     }
     if (other >= 0) fail(Defect::buffer_conflict, i, fmt::format("{} is still in its buffer", block_text(other)));
@@ -151,7 +151,7 @@ class StateCheck {
 
   void check_gathered(int i, int block) const {
     if (program_.weight_numel(block) == 0 || (gathered_[block] >= 0 && order_.before(gathered_[block], i))) return;
-    fail(Defect::not_gathered, i, fmt::format("the weights of {} are not gathered by then", block_text(block)));
+    fail(Defect::not_gathered, i, fmt::format("the weights of {} are not gathered yet", block_text(block)));
   }
 
   void check_gradient_buffers(int i) {
@@ -171,7 +171,7 @@ class StateCheck {
     if (std::find(users.begin(), users.end(), block) == users.end()) users.push_back(block);
   }
 
-  // A reduce that a compute instruction has seen the end of is over for all later ones too.
+  // A reduce that a compute instruction has waited for has also ended for all later ones.
   void check_gradient_buffer(int i, int block) {
     if (buffers_.gradient.empty() || buffers_.gradient[block] < 0 || program_.block_numel[block] == 0) return;
     const auto conflicts = [&](int other) {
@@ -193,13 +193,13 @@ class StateCheck {
 
   static Thing thing_of(const Instruction& x) { return {x.what, x.first, x.what == Payload::input ? x.micro : -1}; }
 
-  // Optimizer state and shards that are moved at all are away when a step begins.
+  // Optimizer state and shards that the list moves are offloaded when a step begins.
   void move(int i) {
     const Instruction& x = list_[i];
     const Thing thing = thing_of(x);
     const auto last = moved_.find(thing);
     const bool away = last == moved_.end() ? x.what != Payload::input : list_[last->second].op == Op::offload;
-    if ((x.op == Op::reload) != away) fail(Defect::bad_move, i, away ? "it is away already" : "it is here already");
+    if ((x.op == Op::reload) != away) fail(Defect::bad_move, i, away ? "it is offloaded already" : "it is in memory already");
     if (last != moved_.end() && !order_.before(last->second, i)) {
       fail(Defect::bad_move, i, fmt::format("it does not wait for instruction {}", last->second));
     }
@@ -227,7 +227,7 @@ class StateCheck {
     const auto last = moved_.find(thing);
     if (last == moved_.end() && what == Payload::input) return;
     if (last != moved_.end() && list_[last->second].op == Op::reload && order_.before(last->second, i)) return;
-    fail(Defect::bad_move, i, fmt::format("the {} of {} is not there by then", name(what), block_text(block)));
+    fail(Defect::bad_move, i, fmt::format("the {} of {} is not in memory yet", name(what), block_text(block)));
   }
 
   void check_end() const {
@@ -240,7 +240,7 @@ class StateCheck {
     }
     for (const auto& [thing, i] : moved_) {
       const bool state = std::get<0>(thing) != Payload::input;
-      if (state != (list_[i].op == Op::offload)) fail(Defect::bad_move, i, "the step ends without moving it back");
+      if (state != (list_[i].op == Op::offload)) fail(Defect::bad_move, i, "the step ends without the reverse move");
     }
   }
 
@@ -250,11 +250,11 @@ class StateCheck {
   const Buffers& buffers_;
   Order order_;
   std::vector<int> gathered_, released_, updated_;  // by block: the latest instruction, or -1
-  std::vector<Pool> pools_;                         // by buffer of weights
-  std::vector<std::vector<int>> gradient_users_;    // by buffer of gradients: blocks that may still be in it
+  std::vector<Pool> pools_;                         // by weight buffer
+  std::vector<std::vector<int>> gradient_users_;    // by gradient buffer: blocks that may still be in it
   std::vector<bool> gradient_in_;                   // by block
-  std::vector<int> reduced_;                        // by block: its latest reduce_scatter, or -1
-  std::map<Thing, int> moved_, used_;               // the latest instruction
+  std::vector<int> reduced_;                        // by block: latest reduce_scatter, or -1
+  std::map<Thing, int> moved_, used_;               // latest instruction
   std::map<Thing, bool> ever_moved_;
 };
 

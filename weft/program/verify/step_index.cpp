@@ -64,7 +64,7 @@ void Finder::note_place(int i) {
     case Op::release:
     case Op::offload:
     case Op::reload:
-      return;  // state_check.h follows them
+      return;  // checked by state_check.h
     case Op::loss:
       return note(at_.loss[x.micro], i, Defect::repeated, "computed");
     case Op::backward:
@@ -104,10 +104,10 @@ void Finder::note_transfer(int i) {
   switch (x.what) {
     case Payload::batch:
       return note(moved.batch[x.micro], i, Defect::repeated, done);
-    case Payload::weights:  // to as many as want them
+    case Payload::weights:  // any number of receivers
       if (is_send) return at_.weights_sent[x.first].push_back(i);
       return note(at_.weights_received[x.first], i, Defect::repeated, done);
-    case Payload::sum:  // from as many as send theirs here
+    case Payload::sum:  // any number of senders
       if (is_send) return note(at_.sum_sent[x.first], i, Defect::double_reduce, done);
       return at_.sums_received[x.first].push_back(i);
     case Payload::gradient:

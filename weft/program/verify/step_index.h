@@ -1,4 +1,4 @@
-// StepIndex: where in a list each thing of a step is done. What verify() looks everything up in.
+// StepIndex: positions of a step's actions in a list. verify() uses it for all lookups.
 #pragma once
 
 #include <string>
@@ -9,7 +9,7 @@
 
 namespace weft {
 
-/// An index for each block and column (micro-batch or slot), -1 until it is set. Blocks of which none is set take no memory.
+/// An index per block and column (micro-batch or slot), -1 until set. Blocks without entries take no memory.
 class Grid {
  public:
   Grid(int blocks, int columns) : columns_(columns), rows_(blocks) {}
@@ -25,18 +25,18 @@ class Grid {
   std::vector<std::vector<int>> rows_;
 };
 
-/// Where each thing is done: indices into the list, -1 where it is not.
+/// Positions of actions: indices into the list, -1 if absent.
 struct StepIndex {
   StepIndex(int blocks, int micro_batches, int slots);
 
   int forward_of(int block, int micro) const { return forward.at(block, micro); }
-  /// Where the backward is, or its input's part.
+  /// Position of the backward, or of its input part.
   int backward_of(int block, int micro) const { return backward.at(block, micro); }
-  /// Where something adds to the gradients: the backward, or its weights' part.
+  /// Position that adds to the gradients: the backward, or its weight part.
   int weight_of(int block, int micro) const { return weight.at(block, micro); }
-  /// Where the block's output, or its gradient, is sent.
+  /// Position of the send of the block's output, or its gradient.
   int sent_of(Payload what, int block, int micro) const { return moved(sent, what).at(block, micro); }
-  /// Where the block's output, or its gradient, is received.
+  /// Position of the receive of the block's output, or its gradient.
   int received_of(Payload what, int block, int micro) const { return moved(received, what).at(block, micro); }
   int drop_of(int block, int micro) const { return drop.at(block, micro); }
   int recompute_of(int block, int micro) const { return recompute.at(block, micro); }
@@ -46,14 +46,14 @@ struct StepIndex {
 
   std::vector<int> load, loss;      ///< by micro-batch
   Grid forward, backward;           ///< by block and micro-batch
-  Grid weight;                      ///< the same
-  Grid drop, recompute;             ///< the same: what was forgotten, and its second forward
-  Grid scatter;                     ///< the same: reduce_scatter, by the last micro-batch it sums
+  Grid weight;                      ///< by block and micro-batch
+  Grid drop, recompute;             ///< by block and micro-batch: drop, and second forward
+  Grid scatter;                     ///< by block and the last micro-batch that the reduce_scatter sums
   Grid combine, squares;            ///< by block and slot
   std::vector<int> reduce, update;  ///< by block
   std::vector<int> gather;          ///< by block: the gather_gradients
   std::vector<int> tie;             ///< by block: the reduce over the ranks that share it
-  std::vector<bool> runs, held;     ///< by block: run by this rank; that, or used by one that is
+  std::vector<bool> runs, held;     ///< by block: run by this rank; run, or used by a block that is run
   int reduce_loss = -1;
   int norm = -1;
 
@@ -65,21 +65,21 @@ struct StepIndex {
 
   std::vector<int> weights_received, sum_sent;  ///< by block
   std::vector<std::vector<int>> sums_received;  ///< by block, in list order
-  std::vector<std::vector<int>> weights_sent;   ///< the same
+  std::vector<std::vector<int>> weights_sent;   ///< by block, in list order
 
  private:
   static const Grid& moved(const Moved& all, Payload what) { return what == Payload::gradient ? all.gradient : all.activation; }
 };
 
-/// The index of the list that `rank` runs. Throws VerifyError for whatever is done twice. What check_program() lets through is
-/// in range.
+/// Returns the index of the list that `rank` runs. Throws VerifyError for repeated actions. Values that check_program() accepts
+/// are in range.
 StepIndex index_step(const Program& program, int rank);
 
-/// Whether the block's gradients are summed over the pipeline ranks that share it.
+/// True if the block's gradients are summed over the pipeline ranks that share it.
 bool is_tied(const Program& program, int block);
 
-/// Whether the rank does nothing for a block: it is another rank's, or has no parameters at a sharded level, which works block
-/// by block.
+/// True if the rank does nothing for a block: another rank has the block, or the block has no parameters and a sharded level
+/// works block by block.
 bool is_left_out(const Program& program, const StepIndex& at, int block);
 
 /// Throws a VerifyError whose text names rank and instruction.

@@ -53,8 +53,8 @@ void SumCheck::check(int i) const {
   }
 }
 
-// The first of these micro-batches that may not have been added to the block's gradients when `i` starts, or
-// -1. They are added in order (list_check.h), so that where the last one has been all have.
+// First of these micro-batches that may not have been added to the block's gradients when `i` starts, or -1. They are added in
+// order (list_check.h), so the last one implies the others.
 int SumCheck::unfinished_backward(int block, const MicroRange& micros, int i) const {
   for (const int writer : writers_[block]) {
     if (before(at_.weight_of(writer, micros.last - 1), i)) continue;
@@ -65,28 +65,28 @@ int SumCheck::unfinished_backward(int block, const MicroRange& micros, int i) co
   return -1;
 }
 
-// Slots are closed in order because the backwards of a slot wait for the combine of the slot before it.
+// Slots are closed in order because a slot's backwards wait for the combine of the slot before it.
 void SumCheck::check_combine(int i) const {
   const Instruction& x = list_[i];
   for (int block = x.first; block < x.last; ++block) {
     const int micro = unfinished_backward(block, micros_of_slot(program_, micros_, x.slot), i);
     if (micro >= 0) {
       fail(Defect::bad_combine, i,
-           fmt::format("micro-batch {} of the slot has not reached block {} '{}' by then", micro, block,
+           fmt::format("micro-batch {} of the slot has not reached block {} '{}' yet", micro, block,
                        program_.block_names[block]));
     }
   }
 }
 
-// Why this rank's own sum of a block's gradients may not be whole when `i` starts; empty when it is.
+// Reason why this rank's own sum of a block's gradients may be incomplete when `i` starts; empty if complete.
 std::string SumCheck::not_summed_locally(int block, int i) const {
   const std::string& block_name = program_.block_names[block];
   const int micro = unfinished_backward(block, micros_, i);
   if (micro >= 0)
-    return fmt::format("the backward of block {} '{}' for micro-batch {} has not been run by then", block, block_name, micro);
+    return fmt::format("the backward of block {} '{}' for micro-batch {} has not been run yet", block, block_name, micro);
   const int last_slot = program_.slots - 1;
   if (last_slot > 0 && !before(at_.combine_of(block, last_slot), i)) {
-    return fmt::format("the last slot of block {} '{}' has not been closed by then", block, block_name);
+    return fmt::format("the last slot of block {} '{}' has not been closed yet", block, block_name);
   }
   return {};
 }
@@ -104,7 +104,7 @@ std::string SumCheck::not_summed(int block, int i) const {
                      at_.reduce[block]);
 }
 
-// Why the sums that other ranks send this one may not have been added by then.
+// Reason why sums from other ranks may not have been added yet.
 std::string SumCheck::not_taken_in(int block, int i) const {
   for (const int received : at_.sums_received[block]) {
     if (before(received, i)) continue;
@@ -114,8 +114,8 @@ std::string SumCheck::not_taken_in(int block, int i) const {
   return {};
 }
 
-// This rank's own sum must be there to be added to, and all that is added before it is sent on. The order of ranks is that of
-// the tree.
+// This rank's own sum must exist before other ranks' sums are added, and all must be added before the total is sent on. Sums
+// are added in the order of the tree.
 void SumCheck::check_sum(int i) const {
   const int block = list_[i].first;
   const std::vector<int>& received = at_.sums_received[block];
@@ -123,7 +123,7 @@ void SumCheck::check_sum(int i) const {
   if (own != received.end() && own != received.begin()) {
     const int earlier = *std::prev(own);
     if (!before(earlier, i) || list_[earlier].peer >= list_[i].peer) {
-      fail(Defect::bad_order, i, fmt::format("not after that of a rank before it (instruction {})", earlier));
+      fail(Defect::bad_order, i, fmt::format("must come after that of an earlier rank (instruction {})", earlier));
     }
   }
   std::string why = list_[i].op == Op::send ? not_taken_in(block, i) : std::string();
@@ -131,7 +131,7 @@ void SumCheck::check_sum(int i) const {
   if (!why.empty()) fail(Defect::early_reduce, i, why);
 }
 
-// The same for the sum over all ranks. Those that do not own the block have none.
+// The same for the sum over all ranks; empty for ranks that do not own the block.
 std::string SumCheck::not_final(int block, int i) const {
   if (is_left_out(program_, at_, block) || !owns_) return {};
   if (!is_tied(program_, block)) return not_summed(block, i);
@@ -146,12 +146,12 @@ void SumCheck::check_reduce(int i) const {
     const bool has_losses = at_.runs[blocks_ - 1] && owns_;
     for (int micro = 0; micro < micro_batches_ && has_losses; ++micro) {
       if (before(at_.loss[micro], i)) continue;
-      fail(Defect::early_reduce, i, fmt::format("the loss of micro-batch {} has not been computed by then", micro));
+      fail(Defect::early_reduce, i, fmt::format("the loss of micro-batch {} has not been computed yet", micro));
     }
-    for (int block = 0; block < blocks_ && program_.told > 0; ++block) {
+    for (int block = 0; block < blocks_ && program_.flagged > 0; ++block) {
       if (!at_.runs[block] || unfinished_backward(block, micros_, i) < 0) continue;
       fail(Defect::early_reduce, i,
-           fmt::format("a backward of block {} '{}', which tells what parameters have gradients, has not been run by then",
+           fmt::format("a backward of block {} '{}', which decides which parameters have gradients, has not been run yet",
                        block, program_.block_names[block]));
     }
     return check_squares_before(i);
@@ -162,37 +162,37 @@ void SumCheck::check_reduce(int i) const {
   }
 }
 
-// Why a block's part of the gradients may not be ready to be summed over the replicas.
+// Reason why a block's gradients may not be ready to be summed over the replicas.
 std::string SumCheck::not_reducible(int block, int i) const {
   if (!sharded()) return not_summed_locally(block, i);
   if (before(last_scatter(block), i)) return {};
-  return fmt::format("the last reduce_scatter of block {} '{}' has not finished by then", block, program_.block_names[block]);
+  return fmt::format("the last reduce_scatter of block {} '{}' has not finished yet", block, program_.block_names[block]);
 }
 
-// It takes in every micro-batch up to its own that no earlier one took in.
+// A reduce_scatter sums every micro-batch, up to its own, that no earlier one summed.
 void SumCheck::check_scatter(int i) const {
   const Instruction& x = list_[i];
   const int micro = unfinished_backward(x.first, {.first = 0, .last = x.micro + 1}, i);
-  if (micro >= 0) fail(Defect::early_reduce, i, fmt::format("the backward for micro-batch {} has not been run by then", micro));
+  if (micro >= 0) fail(Defect::early_reduce, i, fmt::format("the backward for micro-batch {} has not been run yet", micro));
   const int last_slot = program_.slots - 1;
   if (last_slot > 0 && !before(at_.combine_of(x.first, last_slot), i)) {
-    fail(Defect::early_reduce, i, "the last slot has not been closed by then");
+    fail(Defect::early_reduce, i, "the last slot has not been closed yet");
   }
 }
 
-// They are of one micro-batch alone where it has been added by then, and nothing later has, nor begun to be taken away.
+// Squares are of one micro-batch alone if it has been added, no later one has, and no reduction has started.
 void SumCheck::check_squares(int i) const {
   const Instruction& x = list_[i];
   const int per_slot = micro_batches_ / program_.slots, slot = x.micro / per_slot, last_slot = program_.slots - 1;
   if (!program_.noise_scale) fail(Defect::bad_squares, i, "the program measures no noise scale");
   if (x.micro % per_slot != 0) fail(Defect::bad_squares, i, "not the first micro-batch of a slot");
   if (unfinished_backward(x.first, {.first = x.micro, .last = x.micro + 1}, i) >= 0) {
-    fail(Defect::bad_squares, i, "the backward for it has not been run by then");
+    fail(Defect::bad_squares, i, "the backward for it has not been run yet");
   }
   const auto check_after = [&](int later) {
     if (later < 0 || before(i, later)) return;
     fail(Defect::bad_squares, i,
-         fmt::format("instruction {} ({}) may have changed them by then", later, describe(list_[later], program_.block_names)));
+         fmt::format("instruction {} ({}) may already have changed them", later, describe(list_[later], program_.block_names)));
   };
   for (const int writer : writers_[x.first]) {
     if (x.micro + 1 < micro_batches_) check_after(at_.weight_of(writer, x.micro + 1));
@@ -212,7 +212,7 @@ void SumCheck::check_squares_before(int i) const {
       const int squares = at_.squares_of(block, slot);
       if (squares < 0 || before(squares, i)) continue;
       fail(Defect::early_reduce, i,
-           fmt::format("the squares of block {} '{}' (instruction {}) have not been taken by then", block,
+           fmt::format("the squares of block {} '{}' (instruction {}) have not been taken yet", block,
                        program_.block_names[block], squares));
     }
   }
@@ -227,7 +227,7 @@ void SumCheck::check_norm(int i) const {
   fail(Defect::early_norm, i, "it does not wait for the reduce_loss, whose count it divides by");
 }
 
-// What an update, or the gather for it, takes its gradients and their scale from.
+// Checks the inputs of an update, or of the gather for it: gradients and their scale.
 void SumCheck::check_final(int i) const {
   const Instruction& x = list_[i];
   for (int block = x.first; block < x.last; ++block) {

@@ -1,4 +1,4 @@
-// The part of verify() that looks at sums: that gradients, their norm and the loss are whole before they are used.
+// The part of verify() for sums: gradients, their norm and the loss are complete before use.
 #pragma once
 
 #include <string>
@@ -11,13 +11,13 @@
 
 namespace weft {
 
-/// The checks of the sums in one list.
+/// Checks of the sums in one list.
 class SumCheck {
  public:
-  /// Checks the list that `rank` runs; `at` is its index, `order` its order. All must outlive it.
+  /// Checks the list that `rank` runs; `at` is its index, `order` its order. All arguments must outlive this object.
   SumCheck(const Program& program, int rank, const StepIndex& at, const Order& order);
 
-  /// Throws VerifyError when instruction `i` combines, reduces or uses gradients before all of them are there.
+  /// Throws VerifyError if instruction `i` combines, reduces or uses gradients before all of them are complete.
   void check(int i) const;
 
  private:
@@ -45,11 +45,11 @@ class SumCheck {
   const Program& program_;
   const InstructionList& list_;
   int rank_, blocks_, micro_batches_;
-  MicroRange micros_;  ///< that the rank runs
-  bool owns_;          ///< it updates what it holds
+  MicroRange micros_;  ///< micro-batches of the rank
+  bool owns_;          ///< the rank updates its blocks
   const StepIndex& at_;
   const Order& order_;
-  std::vector<std::vector<int>> writers_;  ///< by block: those that this rank runs and that add to its gradients
+  std::vector<std::vector<int>> writers_;  ///< by block: this rank's blocks that add to its gradients
 };
 
 }  // namespace weft

@@ -31,7 +31,7 @@ class TransferCheck {
 
   void check_blocks(int copy) const;
   struct Channel {
-    std::vector<int> sends, receives;  // instructions, in list order
+    std::vector<int> sends, receives;  // in list order
   };
   void check_channels() const;
   void check_channel(int from, int to, const Channel& channel) const;
@@ -46,10 +46,10 @@ class TransferCheck {
 
   const Program& program_;
   const std::vector<int>& ranks_;
-  std::vector<int> at_;  // the instruction each rank is in
+  std::vector<int> at_;  // current instruction of each rank
 };
 
-// Each block has every copy, once.
+// Exactly one rank runs each block of a copy.
 void TransferCheck::check_blocks(int copy) const {
   std::vector<std::vector<int>> runners(program_.num_blocks());
   for (int pp = copy; pp < size(); pp += program_.copies) {
@@ -69,7 +69,7 @@ void TransferCheck::check_blocks(int copy) const {
   }
 }
 
-// By sender and receiver.
+// Checks messages by sender and receiver.
 void TransferCheck::check_channels() const {
   std::map<std::pair<int, int>, Channel> channels;
   for (int pp = 0; pp < size(); ++pp) {
@@ -101,7 +101,7 @@ void TransferCheck::check_channel(int from, int to, const Channel& channel) cons
   }
 }
 
-// True for what involves other ranks of the line; the other collectives' members all run the same list.
+// True if `x` involves other ranks of the line; members of all other collectives run the same list.
 bool TransferCheck::meets_others(const Instruction& x) const {
   if (size() == 1) return false;
   return is_transfer(x.op) || x.axes.has(kPipelineAxis);
@@ -113,7 +113,7 @@ bool TransferCheck::is_member(int pp, const Instruction& x) const {
   return std::find(holders.begin(), holders.end(), pp) != holders.end();
 }
 
-// Whether `other` must be in the same meeting as `pp` is in now.
+// True if `other` must take part in the meeting that `pp` is in now.
 bool TransferCheck::is_partner(int other, int pp) const {
   const Instruction& x = list(pp)[at_[pp]];
   return is_transfer(x.op) ? other == x.peer : other != pp && is_member(other, x);
@@ -133,7 +133,7 @@ bool TransferCheck::all_there(int pp) const {
   return true;
 }
 
-// Whether `pp` could leave a meeting, and its partners with it.
+// Advances `pp` out of its meeting, with its partners, if possible.
 bool TransferCheck::advance(int pp) {
   if (!all_there(pp)) return false;
   const Instruction& x = list(pp)[at_[pp]];
@@ -177,7 +177,7 @@ void TransferCheck::report_deadlock() const {
     if (first < 0) first = ranks_[pp];
     stuck += fmt::format("{}rank {} in {} (instruction {})", stuck.empty() ? "" : ", ", ranks_[pp], text(pp, at_[pp]), at_[pp]);
   }
-  throw VerifyError(Defect::deadlock, first, fmt::format("none of these can go on before another does: {}", stuck));
+  throw VerifyError(Defect::deadlock, first, fmt::format("each of these waits for another: {}", stuck));
 }
 
 }  // namespace

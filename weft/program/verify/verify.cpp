@@ -15,7 +15,7 @@
 namespace weft {
 namespace {
 
-// The ranks along the pipeline axis, for each different line.
+// Ranks along the pipeline axis, for each distinct line.
 std::vector<std::vector<int>> pipelines(const Program& program) {
   const int stride = program.world_size() / program.mesh.pp;
   std::vector<std::vector<int>> result;
@@ -36,7 +36,7 @@ std::vector<std::vector<int>> pipelines(const Program& program) {
 void verify(const Program& program) {
   check_program(program);
   if (program.mesh.pp > 1 && program.holders.empty()) {
-    throw VerifyError(Defect::out_of_range, 0, "program: several pipeline ranks, but who holds which block is not told");
+    throw VerifyError(Defect::out_of_range, 0, "program: several pipeline ranks, but no block holders are given");
   }
   const std::vector<int> firsts = first_ranks(program);
   for (const int rank : firsts) {

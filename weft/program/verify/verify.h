@@ -1,7 +1,7 @@
-// verify: what is wrong with a program, over all ranks, before anything runs.
+// verify: finds defects of a program, over all ranks, before anything runs.
 //
-// It trusts nothing but the lists: one instruction comes before another only if the lanes and `waits` make sure of it
-// (instruction.h), so a wait that is missing is found even where the list happens to be in a good order.
+// It trusts only the lists: an instruction comes before another only if the lanes and `waits` guarantee it (instruction.h), so
+// a missing wait is found even if the list happens to be in a good order.
 #pragma once
 
 #include "weft/program/defect.h"
@@ -9,8 +9,8 @@
 
 namespace weft {
 
-/// Throws VerifyError for the first defect; its text names rank, instruction, block and micro-batch.
-/// Ranks that share a list are checked once: the cost grows with the number of distinct lists.
+/// Throws VerifyError for the first defect; its text names rank, instruction, block and micro-batch. Ranks that share a list
+/// are checked once: the cost grows with the number of distinct lists.
 void verify(const Program& program);
 
 }  // namespace weft

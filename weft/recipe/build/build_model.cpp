@@ -91,7 +91,7 @@ RoughSize resnet_size(const ModelRecipe& m) {
 
 struct NamedModel {
   std::string_view name;
-  bool reads_tokens;  ///< or images
+  bool reads_tokens;  ///< otherwise images
   Model (*build)(const ModelRecipe& recipe);
   RoughSize (*size)(const ModelRecipe& recipe);
 };
@@ -142,7 +142,7 @@ Tensors meta_inputs(const Recipe& recipe, int64_t micro_batch, int cp) {
   if (!reads_tokens(model)) {
     return {at::empty({micro_batch, model.channels, model.image_size, model.image_size}, meta.dtype(at::kFloat))};
   }
-  Tensors inputs(recipe.data.pack == "documents" ? 2 : 1);  // with places of tokens within documents
+  Tensors inputs(recipe.data.pack == "documents" ? 2 : 1);  // the second: token positions within documents
   for (at::Tensor& input : inputs) input = at::empty({micro_batch, model.context / cp}, meta.dtype(at::kLong));
   return inputs;
 }

@@ -1,4 +1,4 @@
-// From a recipe to its model: the one place that knows the models' names.
+// Builds the model of a recipe: the one place that knows the models' names.
 #pragma once
 
 #include <cstdint>
@@ -10,33 +10,33 @@
 
 namespace weft {
 
-/// The recipe's model. Its parameters are on the meta device: nothing is allocated until a FlatModel binds them.
+/// Returns the recipe's model. Its parameters are on the meta device: nothing is allocated until a FlatModel binds them.
 Model build_model(const ModelRecipe& recipe);
 
-/// What model.name may be.
+/// Valid values of model.name.
 std::vector<std::string> model_names();
-/// Whether the model reads tokens; otherwise images.
+/// Returns true if the model reads tokens, false if images.
 bool reads_tokens(const ModelRecipe& recipe);
 
-/// Tokens a sample, 0 for models that read images.
+/// Tokens per sample; 0 for models that read images.
 int64_t tokens_per_sample(const ModelRecipe& recipe);
 
-/// Shape of an image that the model reads; empty for models that read tokens.
+/// Shape of the model's input image; empty for models that read tokens.
 std::vector<int64_t> sample_shape(const ModelRecipe& recipe);
 
-/// One micro-batch of the model's inputs, as its data has them, on the meta device; of sequences that `cp` ranks share, one's
-/// part.
+/// One micro-batch of the model's inputs, as its data provides them, on the meta device; with `cp` ranks per sequence, one
+/// rank's part.
 Tensors meta_inputs(const Recipe& recipe, int64_t micro_batch, int cp = 1);
 
-/// The target of a micro-batch, as its data has it, likewise.
+/// The target of a micro-batch, in the same form.
 at::Tensor meta_target(const Recipe& recipe, int64_t micro_batch, int cp = 1);
 
-/// How large a model is; roughly, and not below.
+/// Rough size of a model, never an underestimate.
 struct RoughSize {
-  double sample_bytes = 0.0;  ///< of one sample's activations
+  double sample_bytes = 0.0;  ///< activations per sample
   double weights = 0.0;       ///< elements
 };
-/// The size of the recipe's model, without making it.
+/// Estimates the size of the recipe's model without building it.
 RoughSize rough_size(const ModelRecipe& recipe);
 
 }  // namespace weft

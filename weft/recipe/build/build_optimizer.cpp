@@ -18,7 +18,7 @@ void take(const std::optional<Value>& from, Value& to) {
   if (from) to = *from;
 }
 
-/// What the recipe says of the numbers that such options have; the others are not theirs to read.
+/// Copies the recipe's numbers into the fields that this options type has.
 template <class Options>
 OptimizerOptions read(const OptimizerRecipe& recipe) {
   Options o;

@@ -1,4 +1,4 @@
-// The optimizer that a recipe names.
+// Builds the optimizer of a recipe.
 #pragma once
 
 #include <string>
@@ -9,10 +9,10 @@
 
 namespace weft {
 
-/// The names of optimizers in recipes.
+/// Optimizer names in recipes.
 std::vector<std::string> optimizer_names();
 
-/// The optimizer of a recipe. Throws InputError for a name that none has.
+/// Options of a recipe's optimizer. Throws InputError for an unknown name.
 OptimizerOptions optimizer_of(const OptimizerRecipe& recipe);
 
 }  // namespace weft

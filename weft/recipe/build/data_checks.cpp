@@ -16,7 +16,7 @@ namespace weft {
 
 namespace {
 
-/// Up to `most`; of those as near, the smaller.
+/// Nearest divisor of up to `most`; the smaller of two equally near.
 int64_t nearest_divisor(int64_t number, int64_t wanted, int64_t most) {
   int64_t nearest = 1;
   const auto consider = [&](int64_t divisor) {
@@ -39,11 +39,11 @@ void check_images(const Recipe& recipe, const NamedData& named) {
     fail(recipe, "model.channels = {}: data.name = \"{}\" is in colour; set model.channels = 3", model.channels, named.name);
   }
   if (named.channels > 0 && (recipe.data.alpha != DataRecipe().alpha || recipe.data.exif_rotation)) {
-    fail(recipe, "data.alpha and data.exif_rotation are for files of images, which data.name = \"{}\" has not; leave them out",
+    fail(recipe, "data.alpha and data.exif_rotation are for image files, not for data.name = \"{}\"; leave them out",
          named.name);
   }
   if (recipe.data.crop_padding >= model.image_size) {
-    fail(recipe, "data.crop_padding = {}: images of model.image_size = {} would be moved out of sight",
+    fail(recipe, "data.crop_padding = {}: images of model.image_size = {} would be shifted out of view",
          recipe.data.crop_padding, model.image_size);
   }
   if (recipe.data.crop_padding > 0 && recipe.data.least_area > 0.0) {
@@ -51,7 +51,7 @@ void check_images(const Recipe& recipe, const NamedData& named) {
   }
 }
 
-/// Of a width that the heads divide.
+/// Checks that assume heads divide the width.
 void check_llama(const Recipe& recipe) {
   const ModelRecipe& model = recipe.model;
   if (model.width / model.heads % 2 != 0) {
@@ -67,12 +67,11 @@ void check_llama(const Recipe& recipe) {
 void check_columns(const Recipe& recipe, const NamedData& named) {
   const DataRecipe& data = recipe.data;
   if (!named.has_columns && !data.column.empty()) {
-    fail(recipe, "data.column is read with data.name = \"jsonl\" or \"parquet\" only, which is \"{}\" here; leave it out",
-         data.name);
+    fail(recipe, "data.column is read only with data.name = \"jsonl\" or \"parquet\" (here: \"{}\"); leave it out", data.name);
   }
   if (data.label_column == DataRecipe().label_column) return;
   if (data.name != kParquetName || reads_tokens(recipe.model)) {
-    fail(recipe, "data.label_column is read of images with data.name = \"parquet\" only; leave it out");
+    fail(recipe, "data.label_column is read only for images with data.name = \"parquet\"; leave it out");
   }
 }
 
@@ -87,7 +86,7 @@ void check_pack(const Recipe& recipe) {
   }
   if (!data.document_end) return;
   if (!packs || data.name != "tokens") {
-    fail(recipe, "data.document_end is read with data.name = \"tokens\" and data.pack = \"documents\" only; leave it out");
+    fail(recipe, "data.document_end is read only with data.name = \"tokens\" and data.pack = \"documents\"; leave it out");
   }
   if (*data.document_end >= recipe.model.vocabulary) {
     fail(recipe, "data.document_end = {} is not below model.vocabulary = {}", *data.document_end, recipe.model.vocabulary);
@@ -97,14 +96,13 @@ void check_pack(const Recipe& recipe) {
 void check_mix(const Recipe& recipe) {
   const DataRecipe& data = recipe.data;
   if (data.name != kMixName) {
-    fail(recipe, "[[data.mix]] is read with data.name = \"mix\" only, which is \"{}\" here; set that, or leave it out",
-         data.name);
+    fail(recipe, "[[data.mix]] is read only with data.name = \"mix\" (here: \"{}\"); set that, or leave it out", data.name);
   }
-  if (data.mix.empty()) fail(recipe, "data.name = \"mix\" needs [[data.mix]], once a part, with name, path and weight");
+  if (data.mix.empty()) fail(recipe, "data.name = \"mix\" needs one [[data.mix]] per part, with name, path and weight");
   if (!data.path.empty() || !data.evaluation_path.empty() || data.tokenizer != DataRecipe().tokenizer ||
       data.column != DataRecipe().column || data.document_end) {
     fail(recipe,
-         "data.path, evaluation_path, tokenizer, column and document_end of a mixture are its parts': move them below "
+         "data.path, evaluation_path, tokenizer, column and document_end of a mixture belong to its parts: move them below "
          "[[data.mix]]");
   }
   std::vector<double> weights;
@@ -130,8 +128,8 @@ Recipe recipe_of_part(const Recipe& recipe, size_t number) {
   of_part.data.tokenizer = part.tokenizer;
   of_part.data.column = part.column;
   of_part.data.document_end = part.document_end;
-  if (part.name != kParquetName) of_part.data.label_column = DataRecipe().label_column;  // another part's
-  of_part.run.seed = splitmix64(recipe.run.seed + number + 1);                           // no two parts are changed alike
+  if (part.name != kParquetName) of_part.data.label_column = DataRecipe().label_column;  // reset for other kinds
+  of_part.run.seed = splitmix64(recipe.run.seed + number + 1);                           // no two parts are augmented alike
   return of_part;
 }
 
@@ -148,17 +146,17 @@ void check_model_and_data(const Recipe& recipe) {
   const bool is_text = reads_tokens(model);
   if (is_text ? !named.is_tokens : !named.is_images) {
     fail(recipe, "model.name = \"{}\" cannot learn from data.name = \"{}\"; it needs {}", model.name, data.name,
-         is_text ? "\"text\", \"jsonl\", \"parquet\" or \"tokens\"" : "images, as \"fashion-mnist\"");
+         is_text ? "\"text\", \"jsonl\", \"parquet\" or \"tokens\"" : "images, such as \"fashion-mnist\"");
   }
   if (!is_text) check_images(recipe, named);
   check_pack(recipe);
   if (is_text && data.skip_bad && !named.has_columns) {
-    fail(recipe, "data.skip_bad passes over damaged images and rows; data.name = \"{}\" has none; leave it out", data.name);
+    fail(recipe, "data.skip_bad skips damaged images and rows; data.name = \"{}\" has none; leave it out", data.name);
   }
   check_columns(recipe, named);
   if (!data.evaluation_path.empty() && !named.is_files) {
     fail(recipe,
-         "data.evaluation_path is read with data.name = \"webdataset\", \"parquet\" or \"jsonl\" only, which is \"{}\" here; "
+         "data.evaluation_path is read only with data.name = \"webdataset\", \"parquet\" or \"jsonl\" (here: \"{}\"); "
          "leave it out",
          data.name);
   }

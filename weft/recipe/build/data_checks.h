@@ -1,4 +1,4 @@
-// What can be said about a recipe's model and data together, before the data is opened.
+// Checks of a recipe's model and data together, before the data is opened.
 #pragma once
 
 #include <cstddef>
@@ -7,10 +7,10 @@
 
 namespace weft {
 
-/// Throws InputError for keys of model and data that do not go together.
+/// Throws InputError for model and data keys that conflict.
 void check_model_and_data(const Recipe& recipe);
 
-/// The recipe as it were with part `number` of its mixture for its data alone; with a seed of its own.
+/// Returns the recipe with part `number` of its mixture as its only data, and a distinct seed.
 Recipe recipe_of_part(const Recipe& recipe, size_t number);
 
 }  // namespace weft

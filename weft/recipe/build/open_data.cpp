@@ -34,7 +34,7 @@ namespace {
 
 constexpr const char* kParquetEnding = ".parquet";
 
-/// Mean and standard deviation of a set's pixels, by channel: those that are customary for it.
+/// Per-channel mean and standard deviation of a set's pixels: its customary values.
 struct PixelStatistics {
   std::vector<double> mean, stddev;
 };
@@ -42,11 +42,11 @@ struct PixelStatistics {
 PixelStatistics pixel_statistics(const std::string& name) {
   if (name == "cifar10") return {{0.4914, 0.4822, 0.4465}, {0.2470, 0.2435, 0.2616}};
   if (name == "cifar100") return {{0.5071, 0.4865, 0.4409}, {0.2673, 0.2564, 0.2762}};
-  if (named_data(name).channels == 0) return {{0.485, 0.456, 0.406}, {0.229, 0.224, 0.225}};  // of any kind: ImageNet's
+  if (named_data(name).channels == 0) return {{0.485, 0.456, 0.406}, {0.229, 0.224, 0.225}};  // others: ImageNet's
   return {{0.2860}, {0.3530}};                                                                // Fashion-MNIST's
 }
 
-/// The folder of a part: the first of its usual names that is there.
+/// The folder of a part: the first of its usual names that exists.
 std::string folder_of_part(const std::string& folder, bool training) {
   const std::vector<std::string> names =
       training ? std::vector<std::string>{"train"} : std::vector<std::string>{"val", "validation", "test", "evaluation"};
@@ -57,7 +57,7 @@ std::string folder_of_part(const std::string& folder, bool training) {
   }
   if (!std::filesystem::is_directory(folder, ignored))
     throw InputError(fmt::format("{}: no such folder; check data.path", folder));
-  throw InputError(fmt::format("{}: no folder '{}' in it, for {}", folder, fmt::join(names, "' or '"),
+  throw InputError(fmt::format("{}: it has no folder '{}' for {}", folder, fmt::join(names, "' or '"),
                                training ? "training" : "evaluation"));
 }
 
@@ -67,25 +67,25 @@ void check_classes(const Recipe& recipe, const std::string& folder, int64_t clas
                                recipe.model.classes, classes));
 }
 
-/// Labels are places in the order of names, so that a class that one part lacks would move all others.
+/// Labels are indices into the sorted names: a class missing from one part would shift all later labels.
 void check_same_classes(const std::string& training, const std::string& evaluation) {
   const std::vector<std::string> expected = image_classes(training), found = image_classes(evaluation);
   if (found == expected) return;
   const auto [first, other] = std::mismatch(expected.begin(), expected.end(), found.begin(), found.end());
-  throw InputError(fmt::format("{}: its classes are not those of {}: {} where that has {}; give both the same folders",
-                               evaluation, training, other == found.end() ? "none" : "'" + *other + "'",
+  throw InputError(fmt::format("{}: its classes differ from {}: {} instead of {}; give both the same folders", evaluation,
+                               training, other == found.end() ? "none" : "'" + *other + "'",
                                first == expected.end() ? "none" : "'" + *first + "'"));
 }
 
-/// Which shards a part is: those of a folder, or what the two keys name.
+/// The shards of a part: from a folder, or as the two keys name them.
 std::string shards_of_part(const DataRecipe& data, bool training) {
   if (!data.evaluation_path.empty()) return training ? data.path : data.evaluation_path;
   std::error_code ignored;
   if (!std::filesystem::is_directory(data.path, ignored)) {
-    throw InputError(fmt::format(
-        "data.path = '{}' is no folder with train and val in it: if it names the shards for training, name those for "
-        "evaluation with data.evaluation_path",
-        data.path));
+    throw InputError(
+        fmt::format("data.path = '{}' is not a folder with train and val in it: if it names the training shards, name the "
+                    "evaluation shards with data.evaluation_path",
+                    data.path));
   }
   return folder_of_part(data.path, training);
 }
@@ -95,10 +95,10 @@ int64_t window_bytes(const DataRecipe& data) {
   return static_cast<int64_t>(data.shuffle_mb * kMebibyte);
 }
 
-/// Of groups that training keeps: those of a window, and of the next one. Evaluation goes through its own in order.
+/// Cache for groups: training keeps a window and the next one; evaluation reads its groups in order.
 int64_t cache_bytes(const DataRecipe& data, bool training) { return training ? 2 * window_bytes(data) : 0; }
 
-/// `set` is the path of a further set to evaluate on; empty: the data's own.
+/// `set` is the path of a further evaluation set; empty: the data's own.
 std::shared_ptr<ImageSource> open_image_source(const Recipe& recipe, const std::string& set, bool training) {
   const DataRecipe& data = recipe.data;
   const BadData bad = data.skip_bad ? BadData::skip : BadData::refuse;
@@ -143,7 +143,7 @@ Datasets open_image_data(const Recipe& recipe) {
   const DataRecipe& data = recipe.data;
   const auto open = [&](const std::string& set, bool training) {
     const PixelStatistics statistics = pixel_statistics(data.name);
-    const bool grey = model.channels == 1 && statistics.mean.size() > 1;  // green, which is most of what grey is
+    const bool grey = model.channels == 1 && statistics.mean.size() > 1;  // green dominates grey
     ImageSetOptions options{.channels = model.channels,
                             .height = model.image_size,
                             .width = model.image_size,
@@ -170,7 +170,7 @@ TokenType token_type(const DataRecipe& data) {
   return data.tokenizer == "uint32" ? TokenType::u32 : TokenType::u16;
 }
 
-/// The documents of data that has some; null for a stream of tokens.
+/// The documents, if the data has them; null for a stream of tokens.
 std::shared_ptr<const TokenGroups> open_documents(const Recipe& recipe, const std::string& path) {
   const DataRecipe& data = recipe.data;
   const BadData bad = data.skip_bad ? BadData::skip : BadData::refuse;
@@ -185,7 +185,7 @@ std::shared_ptr<const TokenGroups> open_documents(const Recipe& recipe, const st
   return nullptr;
 }
 
-/// The part of a source that `file` tells, of `documents` where the data has some in groups.
+/// The part of a source that `file` names, from `documents` where the data has them in groups.
 std::shared_ptr<Dataset> open_token_part(const Recipe& recipe, const TokenFile& file,
                                          const std::shared_ptr<const TokenGroups>& documents) {
   const bool packs = recipe.data.pack == "documents";
@@ -214,7 +214,7 @@ Datasets open_token_data(const Recipe& recipe) {
   };
   const bool has_own_files = !data.evaluation_path.empty();
   const double split = has_own_files ? 1.0 : 1.0 - data.evaluation;
-  std::shared_ptr<const TokenGroups> documents = open_documents(recipe, file.path);  // once, for both parts
+  std::shared_ptr<const TokenGroups> documents = open_documents(recipe, file.path);  // once for both parts
   Datasets datasets;
   datasets.training = open(documents, 0.0, split, true);
   if (has_own_files) {
@@ -229,7 +229,7 @@ Datasets open_token_data(const Recipe& recipe) {
   return datasets;
 }
 
-/// A label is one class, whichever part an image is of.
+/// A label must mean the same class in every part.
 void check_classes_of_parts(const std::vector<MixPart>& parts) {
   std::string first;
   for (const MixPart& part : parts) {
@@ -253,7 +253,7 @@ Datasets open_parts(const Recipe& recipe) {
   return {open_mixture(std::move(training), recipe.run.seed), join_datasets(std::move(evaluation))};
 }
 
-/// The tokens at a path, for who looks at them all.
+/// The tokens at a path, for inspecting all of them.
 OpenedSet open_token_source(Recipe recipe, const std::string& path) {
   recipe.data.skip_bad = true;
   if (const std::shared_ptr<const TokenGroups> documents = open_documents(recipe, path)) {

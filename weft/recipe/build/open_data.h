@@ -1,4 +1,4 @@
-// From a recipe to its datasets: the one place that knows the data's names and where set-up puts the defaults.
+// Opens the datasets of a recipe: maps data names to readers, and knows the default paths.
 #pragma once
 
 #include <functional>
@@ -13,38 +13,38 @@
 
 namespace weft {
 
-/// One more set to evaluate on.
+/// A further evaluation set.
 struct NamedDataset {
   std::string name;               ///< evaluation.name
-  std::shared_ptr<Dataset> data;  ///< all of it
+  std::shared_ptr<Dataset> data;  ///< the whole set
 };
 
-/// The two parts of a recipe's data, and what it names besides.
+/// The two parts of a recipe's data, and its further evaluation sets.
 struct Datasets {
-  std::shared_ptr<Dataset> training;      ///< what steps draw from
-  std::shared_ptr<Dataset> evaluation;    ///< what no step sees
-  std::vector<NamedDataset> others = {};  ///< of the sections [[evaluation]]
+  std::shared_ptr<Dataset> training;      ///< training samples
+  std::shared_ptr<Dataset> evaluation;    ///< held-out samples
+  std::vector<NamedDataset> others = {};  ///< from the sections [[evaluation]]
 };
 
-/// What one set is read from, before samples are made of it: images or tokens.
+/// The raw contents of a set, before samples are made: images or tokens.
 struct OpenedSet {
   std::shared_ptr<const ImageSource> images;  ///< null: tokens
   std::shared_ptr<const TokenSource> tokens;  ///< null: images
-  std::shared_ptr<const TokenSource> strict;  ///< of token files: the same, with ids held against the vocabulary
-  std::vector<std::string> classes = {};      ///< of a folder of classes, in the order of their labels
+  std::shared_ptr<const TokenSource> strict;  ///< token files: the same tokens, with ids checked against the vocabulary
+  std::vector<std::string> classes = {};      ///< class names in label order, for a folder of classes
 };
 
-/// A set that the recipe names.
+/// A set named in the recipe.
 struct DataSet {
-  std::string name;                 ///< "training", "evaluation", evaluation.name; of a mixture "data.mix.1 (books), training"
+  std::string name;                 ///< "training", "evaluation", evaluation.name; for a mixture "data.mix.1 (books), training"
   std::function<OpenedSet()> open;  ///< throws InputError
 };
 
-/// All sets, each by itself, to be looked at rather than trained on: what is damaged is left out, whatever data.skip_bad says,
-/// and ids of token files are not held against the vocabulary. Both parts of one stream are one set.
+/// All sets, each opened separately for inspection rather than training: damaged data is left out, regardless of data.skip_bad,
+/// and ids of token files are not checked against the vocabulary. Both parts of one stream are one set.
 std::vector<DataSet> data_sets(const Recipe& recipe);
 
-/// Opens the recipe's data. Throws InputError naming the file and what to do, also when data and model do not fit (images for a
+/// Opens the recipe's data. Throws InputError with the file and a remedy, also when data and model do not match (images for a
 /// gpt).
 Datasets open_data(const Recipe& recipe);
 

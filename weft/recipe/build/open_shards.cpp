@@ -18,7 +18,7 @@ namespace weft {
 
 namespace {
 
-/// A storage with the files of it that one thread has open.
+/// A storage and the files one thread has open in it.
 struct Opened {
   std::unique_ptr<Storage> storage;
   std::map<size_t, std::unique_ptr<StorageReader>> readers;
@@ -40,7 +40,7 @@ class StorageShards final : public ShardFiles {
   const std::string& name(size_t number) const override { return names_[number]; }
   int64_t size(size_t number) const override { return sizes_[number]; }
   DataNotes passed_over() const override { return passed_over_; }
-  int64_t block_bytes() const override { return int64_t{4} << 20; }  // a request costs more than the bytes in between
+  int64_t block_bytes() const override { return int64_t{4} << 20; }  // a request costs more than reading the gap
 
   void read(size_t number, int64_t offset, void* out, int64_t bytes) const override {
     if (bytes == 0) return;
@@ -50,7 +50,7 @@ class StorageShards final : public ShardFiles {
     std::unique_ptr<StorageReader>& reader = opened.readers[number];
     if (!reader) reader = opened.storage->open(paths_[number]);
     if (reader->size() != sizes_[number]) {
-      throw InputError(fmt::format("{}: it had {} bytes and has {}; leave the data alone while a training reads it",
+      throw InputError(fmt::format("{}: its size changed from {} to {} bytes; leave the data alone while a training reads it",
                                    names_[number], sizes_[number], reader->size()));
     }
     reader->read(offset, out, bytes);
@@ -76,17 +76,17 @@ class StorageShards final : public ShardFiles {
   DataNotes passed_over_;
   std::vector<int64_t> sizes_;
   mutable std::mutex mutex_;
-  mutable std::vector<Opened> free_;  ///< that no thread reads from now
+  mutable std::vector<Opened> free_;  ///< idle readers
 };
 
-/// "a/b/c.tar": "a/b" and "c.tar".
+/// Splits "a/b/c.tar" into "a/b" and "c.tar".
 std::pair<std::string, std::string> split(const std::string& name) {
   const size_t slash = name.rfind('/');
   if (slash == std::string::npos) return {".", name};
   return {slash == 0 ? "/" : name.substr(0, slash), name.substr(slash + 1)};
 }
 
-/// Sorts what was found in a folder and refuses two parts of one set.
+/// Sorts files found in a folder; rejects a folder that holds two parts of one set.
 std::vector<std::string> one_part(Storage& storage, std::vector<std::string> found) {
   std::sort(found.begin(), found.end());
   check_one_part(storage.name(), found, [&](const std::string& training, const std::string& evaluation) {
@@ -105,7 +105,7 @@ std::vector<std::string> listed(Storage& storage, const std::string& pattern) {
   return one_part(storage, std::move(found));
 }
 
-/// Of a folder that is named as a whole: the names that end so, in any case, and paths of what is beside them.
+/// For a folder named as a whole: matching names, in any case; notes the paths of other entries.
 std::vector<std::string> listed_whole(Storage& storage, const std::string& ending, DataNotes& passed_over) {
   std::vector<std::string> found;
   for (const std::string& name : storage.list("")) {
@@ -120,7 +120,7 @@ std::vector<std::string> listed_whole(Storage& storage, const std::string& endin
   return one_part(storage, std::move(found));
 }
 
-/// Whether a name without a pattern is a folder of shards: what does not end as one is.
+/// Returns true if a name without a pattern is a folder of shards, not a shard.
 bool is_folder(const std::string& name, const std::string& ending) {
   std::error_code ignored;
   const bool is_file = name.ends_with(ending) || std::filesystem::exists(name, ignored);
@@ -141,7 +141,7 @@ std::shared_ptr<const ShardFiles> open_shards(const std::string& pattern, const 
   for (const std::string& name : expand_braces(pattern)) {
     const bool whole_folder = !is_glob(name) && is_folder(name, ending);
     const auto [folder, last] = whole_folder ? std::pair(name, std::string()) : split(name);
-    if (is_glob(folder)) throw InputError(fmt::format("{}: '*' and '?' may stand in its last part alone", pattern));
+    if (is_glob(folder)) throw InputError(fmt::format("{}: '*' and '?' are allowed only in its last part", pattern));
     if (!whole_folder && !is_glob(last)) {
       files.emplace_back(folder, last);
       continue;
@@ -153,7 +153,7 @@ std::shared_ptr<const ShardFiles> open_shards(const std::string& pattern, const 
   }
   if (files.empty()) {
     const std::string there =
-        passed_over.empty() ? "" : fmt::format(", but {} others, as {}", passed_over.size(), passed_over[0].text);
+        passed_over.empty() ? "" : fmt::format(", but {} others, such as {}", passed_over.size(), passed_over[0].text);
     throw InputError(fmt::format("{}: no files ({}) there{}; check data.path", pattern, ending, there));
   }
   std::vector<std::string> paths;

@@ -17,7 +17,7 @@ using R = const Recipe&;
 
 bool is_of_images(R r) { return !reads_tokens(r.model); }
 
-/// Of the data, or of any part of a mixture.
+/// Returns true if the data, or any part of a mixture, satisfies `is`.
 template <class Is>
 bool any_data(R r, const Is& is) {
   if (r.data.name != kMixName) return is(r.data.name, r.data.evaluation_path);
@@ -64,8 +64,8 @@ constexpr KeyRule kModelRules[] = {
 
 constexpr KeyRule kDataRules[] = {
     {"data.name"},
-    {"data.path", kRefused, "another data.name than \"mix\"", [](R r) { return r.data.name != kMixName; }},
-    {"data.evaluation_path", kRefused, "files of which some are for evaluation",
+    {"data.path", kRefused, "a data.name other than \"mix\"", [](R r) { return r.data.name != kMixName; }},
+    {"data.evaluation_path", kRefused, "data.name = \"webdataset\", \"parquet\" or \"jsonl\"",
      [](R r) { return named_data(r.data.name).is_files; }},
     {"data.tokenizer", kRefused, "data.name = \"tokens\"", [](R r) { return r.data.name == "tokens"; }},
     {"data.column", kRefused, "data.name = \"jsonl\" or \"parquet\"",
@@ -84,25 +84,25 @@ constexpr KeyRule kDataRules[] = {
     {"data.crop_padding", kRefused, "images", is_of_images},
     {"data.flip", kRefused, "images", is_of_images},
     {"data.least_area", kRefused, "images", is_of_images},
-    {"data.alpha", kRefused, "files of images", has_image_files},
-    {"data.exif_rotation", kRefused, "files of images", has_image_files},
+    {"data.alpha", kRefused, "image files", has_image_files},
+    {"data.exif_rotation", kRefused, "image files", has_image_files},
     {"data.mixup", kRefused, "images", is_of_images},
-    {"data.evaluation", kRefused, "data that has no data.evaluation_path",
+    {"data.evaluation", kRefused, "data without data.evaluation_path",
      [](R r) { return is_of_images(r) || any_data(r, [](const auto&, const std::string& path) { return path.empty(); }); }},
     {"data.mix.name"},
     {"data.mix.path"},
-    {"data.mix.evaluation_path", kRefused, "a part as data.evaluation_path is"},
-    {"data.mix.tokenizer", kRefused, "a part as data.tokenizer is"},
-    {"data.mix.column", kRefused, "a part as data.column is"},
-    {"data.mix.document_end", kRefused, "a part as data.document_end is"},
+    {"data.mix.evaluation_path", kRefused, "a part that reads data.evaluation_path"},
+    {"data.mix.tokenizer", kRefused, "a part that reads data.tokenizer"},
+    {"data.mix.column", kRefused, "a part that reads data.column"},
+    {"data.mix.document_end", kRefused, "a part that reads data.document_end"},
     {"data.mix.weight"},
     {"batch.global"},
     {"batch.micro"},
     {"batch.reference", kRefused, "optimizer.scale_lr", [](R r) { return r.optimizer.scale_lr != "none"; }},
     {"batch.ramp.global"},
     {"batch.ramp.steps"},
-    {"evaluation.name", kRefused, "another data.name than \"mix\"", [](R r) { return r.data.name != kMixName; }},
-    {"evaluation.path", kRefused, "another data.name than \"mix\"", [](R r) { return r.data.name != kMixName; }},
+    {"evaluation.name", kRefused, "a data.name other than \"mix\"", [](R r) { return r.data.name != kMixName; }},
+    {"evaluation.path", kRefused, "a data.name other than \"mix\"", [](R r) { return r.data.name != kMixName; }},
 };
 
 constexpr KeyRule kLayoutRules[] = {
@@ -111,12 +111,12 @@ constexpr KeyRule kLayoutRules[] = {
     {"layout.pp"},
     {"layout.schedule", kRefused, "layout.style = \"mesh\"", [](R r) { return r.layout.style == "mesh"; }},
     {"layout.chunks", kRefused, "layout.schedule = \"interleaved\"", [](R r) { return r.layout.schedule == "interleaved"; }},
-    {"layout.stages", kRefused, "another layout.style than \"master\"", [](R r) { return r.layout.style != "master"; }},
+    {"layout.stages", kRefused, "a layout.style other than \"master\"", [](R r) { return r.layout.style != "master"; }},
     {"layout.stage_gb", kRefused, "layout.stages = \"auto\"",
      [](R r) { return r.layout.stages == "auto" && r.layout.style == "mesh"; }},
     {"layout.schedule_activations", kRefused, "layout.schedule = \"auto\"", [](R r) { return r.layout.schedule == "auto"; }},
     {"layout.schedule_file", kRefused, "layout.schedule = \"csv\"", [](R r) { return r.layout.schedule == "csv"; }},
-    {"layout.profile", kRefused, "another layout.style than \"master\"", [](R r) { return r.layout.style != "master"; }},
+    {"layout.profile", kRefused, "a layout.style other than \"master\"", [](R r) { return r.layout.style != "master"; }},
     {"layout.shard"},
     {"layout.shard_level"},
     {"layout.reshard_after_forward", kRefused, "layout.shard_level = \"parameters\"",
@@ -212,11 +212,11 @@ constexpr KeyRule kRunRules[] = {
     {"save.keep_best", kRefused, "save.folder and a save.keep above 0", [](R r) { return has_folder(r) && r.save.keep > 0; }},
     {"save.upload", kRefused, "save.folder", has_folder},
     {"save.on_end", kRefused, "save.folder", has_folder},
-    {"save.memory_every"},  // with restarts, which the command line tells too: whoever starts the run sees to it
+    {"save.memory_every"},  // with restarts, also a command-line option: whoever starts the run checks it
     {"save.deadline_s", kRefused, "save.folder", has_folder},
 };
 
-/// "data.mix.2.path" as "data.mix.path".
+/// Turns "data.mix.2.path" into "data.mix.path".
 std::string without_numbers(std::string_view key) {
   std::string plain;
   for (size_t begin = 0; begin <= key.size();) {
@@ -254,7 +254,7 @@ std::vector<std::string> unread_keys(const Recipe& recipe) {
   std::vector<std::string> keys;
   for (const auto& [key, value] : recipe_values(recipe)) {
     const auto left_out = unset.find(key);
-    if (left_out == unset.end() || left_out->second == value) continue;  // a part's key is checked with the part
+    if (left_out == unset.end() || left_out->second == value) continue;  // the key of a part is checked with the part
     const KeyRule* const rule = key_rule(key);
     if (rule == nullptr || rule->is_read == nullptr) continue;
     const bool is_refused = rule->unread == Unread::refused || rule->unread == Unread::planned;
@@ -267,7 +267,7 @@ void check_keys_are_read(const Recipe& recipe) {
   for (const std::string& key : unread_keys(recipe)) {
     const KeyRule& rule = *key_rule(key);
     if (rule.unread != Unread::refused) continue;
-    fail(recipe, "{} is read with {} only; set that too, or leave it out", key, rule.readers);
+    fail(recipe, "{} is read only with {}; set that too, or leave it out", key, rule.readers);
   }
 }
 

@@ -1,5 +1,5 @@
-// KeyRule: when a key of a recipe is read. A key that was set where nothing reads it was meant otherwise, and is refused; a
-// table has a rule for each key there is (docs/recipes.md), and a test one for each rule.
+// KeyRule: the condition under which a recipe key is read. Setting a key that nothing reads is a mistake, and is rejected; the
+// table has a rule for every key (docs/recipes.md), and a test checks every rule.
 #pragma once
 
 #include <string>
@@ -10,29 +10,29 @@
 
 namespace weft {
 
-/// What is done about a key where nothing reads it.
+/// Treatment of a key that is set where nothing reads it.
 enum class Unread {
-  never,    ///< it is always read
-  stands,   ///< it may stand there: recipes of several layouts, models and optimizers have it (docs/recipes.md)
-  refused,  ///< by check_keys_are_read(), where no check with more to say has come before
-  planned,  ///< refused as the run is planned
+  never,    ///< not applicable: the key is always read
+  stands,   ///< accepted: recipes for several layouts, models and optimizers share it (docs/recipes.md)
+  refused,  ///< rejected by check_keys_are_read(), unless an earlier check has a more specific error
+  planned,  ///< rejected when the run is planned
 };
 
-/// Of one key.
+/// The rule of one key.
 struct KeyRule {
-  std::string_view key;  ///< "data.shuffle_mb"; of a section that is repeated without a number: "data.mix.path"
+  std::string_view key;  ///< "data.shuffle_mb"; for a repeated section without the number: "data.mix.path"
   Unread unread = Unread::never;
-  std::string_view readers = {};             ///< what it is read with, in words: "data.name = \"jsonl\" or \"parquet\""
-  bool (*is_read)(const Recipe&) = nullptr;  ///< null: always, or as `readers` of a part say
+  std::string_view readers = {};             ///< the condition for reading it, in words: "data.name = \"jsonl\" or \"parquet\""
+  bool (*is_read)(const Recipe&) = nullptr;  ///< null: always, or, for keys of a part, as `readers` says
 };
 
-/// The rule of a key, which may have a number ("data.mix.2.path"); null where it has none, which a test takes for a mistake.
+/// The rule of a key, possibly numbered ("data.mix.2.path"); null if it has no rule, which a test treats as a mistake.
 const KeyRule* key_rule(std::string_view key);
 
-/// Keys that are not as they are where they are left out, and that nothing reads, of those for which that is refused.
+/// Keys that differ from their defaults though nothing reads them, and whose rule is to reject them.
 std::vector<std::string> unread_keys(const Recipe& recipe);
 
-/// Throws InputError for the first of them that no later check has more to say of.
+/// Throws InputError for the first unread key that no later check handles better.
 void check_keys_are_read(const Recipe& recipe);
 
 }  // namespace weft

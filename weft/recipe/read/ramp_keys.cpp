@@ -8,11 +8,11 @@
 namespace weft {
 
 std::vector<FileKey> ramp_keys(BatchPhase& phase, const std::string& section) {
-  constexpr KeyRange counts = {.min = 1.0, .max = 1e9};  // as other counts
-  const bool is_read = section == "batch.ramp";          // and not one that is there already
+  constexpr KeyRange counts = {.min = 1.0, .max = 1e9};  // as for other counts
+  const bool is_read = section == "batch.ramp";          // false for an existing phase
   return {
-      {section, "global", &phase.global_batch, "samples a step in a phase before batch.global's", counts, {}, is_read},
-      {section, "steps", &phase.steps, "with so many", counts, {}, is_read},
+      {section, "global", &phase.global_batch, "samples per step in a phase before batch.global", counts, {}, is_read},
+      {section, "steps", &phase.steps, "steps with this batch", counts, {}, is_read},
   };
 }
 

@@ -9,10 +9,10 @@
 
 namespace weft {
 
-/// With targets in `phase`; `section` is "batch.ramp" as it is read, or "batch.ramp.1" of the first there is.
+/// Keys with targets in `phase`; `section` is "batch.ramp" while reading, or "batch.ramp.1" for the first existing phase.
 std::vector<FileKey> ramp_keys(BatchPhase& phase, const std::string& section);
 
-/// Those of all phases that there are.
+/// Keys of all existing phases.
 std::vector<FileKey> ramp_keys(BatchRamp& ramp);
 
 }  // namespace weft

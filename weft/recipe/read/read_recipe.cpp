@@ -11,18 +11,18 @@ namespace {
 
 constexpr int64_t kLongestRecipe = 1 << 20;  // a recipe with every key takes a few kilobytes
 
-/// Of two ways to say how long a run is, the later override counts.
+/// Clears the other keys for the run's length: the last override counts.
 void forget_other_lengths(RunRecipe& run, const std::string& dotted) {
-  const RunRecipe told = run;
+  const RunRecipe kept = run;
   if (dotted != "run.steps" && dotted != "run.epochs" && dotted != "run.samples" && dotted != "run.tokens") return;
   run.steps.reset();
   run.epochs.reset();
   run.samples.reset();
   run.tokens.reset();
-  if (dotted == "run.steps") run.steps = told.steps;
-  if (dotted == "run.epochs") run.epochs = told.epochs;
-  if (dotted == "run.samples") run.samples = told.samples;
-  if (dotted == "run.tokens") run.tokens = told.tokens;
+  if (dotted == "run.steps") run.steps = kept.steps;
+  if (dotted == "run.epochs") run.epochs = kept.epochs;
+  if (dotted == "run.samples") run.samples = kept.samples;
+  if (dotted == "run.tokens") run.tokens = kept.tokens;
 }
 
 }  // namespace
@@ -31,7 +31,7 @@ Recipe parse_recipe(const std::string& text, const std::string& path, const std:
   Recipe recipe;
   recipe.path = path;
   std::vector<std::string> given = read_keys(text, path, recipe_keys(recipe), repeated_recipe_sections(recipe));
-  const std::vector<FileKey> keys = recipe_keys(recipe);  // with the parts of a mixture
+  const std::vector<FileKey> keys = recipe_keys(recipe);  // including the parts of a mixture
   for (const std::string& override : overrides) {
     given.push_back(read_override(override, keys));
     forget_other_lengths(recipe.run, given.back());

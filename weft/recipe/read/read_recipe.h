@@ -1,7 +1,7 @@
 // read_recipe: from a TOML file to a Recipe.
 //
-// Reading checks everything that can be checked without data and ranks: unknown keys (with the nearest valid one), types,
-// ranges. Every error is one InputError line that names file, line, key, what was found and what is valid.
+// Reading checks everything that needs neither data nor ranks: unknown keys (with the nearest valid one), types, ranges. Every
+// error is one InputError line with file, line, key, the value found and the valid values.
 #pragma once
 
 #include <string>
@@ -11,11 +11,11 @@
 
 namespace weft {
 
-/// The recipe in the file at `path`. `overrides` are "section.key=value" with the value as TOML (a bare word counts as a
+/// Loads the recipe in the file at `path`. `overrides` are "section.key=value" with a TOML value (a bare word counts as a
 /// string).
 Recipe load_recipe(const std::string& path, const std::vector<std::string>& overrides = {});
 
-/// The recipe in a text; `path` names it in errors, and `overrides` are as load_recipe() takes them.
+/// Parses a recipe from text; `path` names it in errors, and `overrides` are as in load_recipe().
 Recipe parse_recipe(const std::string& text, const std::string& path, const std::vector<std::string>& overrides = {});
 
 }  // namespace weft

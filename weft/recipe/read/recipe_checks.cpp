@@ -32,30 +32,30 @@ namespace {
 
 void check_groups(const Recipe& recipe) {
   for (const ParameterRule& group : recipe.optimizer.groups) {
-    if (group.names.empty()) fail(recipe, "[[optimizer.groups]]: names is empty; it takes full names, as \"h.0.*\"");
+    if (group.names.empty()) fail(recipe, "[[optimizer.groups]]: names is empty; give full names, such as \"h.0.*\"");
     if (group.muon && recipe.optimizer.name != "muon") {
-      fail(recipe, "optimizer.groups.muon is read with optimizer.name = \"muon\" only, which is \"{}\" here; leave it out",
+      fail(recipe, "optimizer.groups.muon is read only with optimizer.name = \"muon\" (here: \"{}\"); leave it out",
            shortened(recipe.optimizer.name));
     }
   }
 }
 
-/// A textbook form says itself what the ranks of pp do.
+/// A textbook form fixes how the ranks of pp are used.
 void check_style(const Recipe& recipe) {
   const LayoutRecipe& layout = recipe.layout;
   if (layout.style == "mesh") return;
   const LayoutRecipe unset;
   const bool is_master = layout.style == "master";
-  const std::pair<const char*, bool> told[] = {{"schedule", layout.schedule != unset.schedule},
+  const std::pair<const char*, bool> keys[] = {{"schedule", layout.schedule != unset.schedule},
                                                {"stage_gb", layout.stage_gb != unset.stage_gb},
                                                {"stages", is_master && layout.stages != unset.stages},
                                                {"profile", is_master && !layout.profile.empty()}};
-  for (const auto& [key, is_set] : told) {
+  for (const auto& [key, is_set] : keys) {
     if (is_set) fail(recipe, "layout.{} is not read with layout.style = \"{}\"; leave one of them out", key, layout.style);
   }
 }
 
-/// A key that only some values of another key read, and that was set beside another one, was meant otherwise.
+/// Rejects keys that are read only with some values of another key, if that key has a different value.
 void check_layout_keys(const Recipe& recipe) {
   const LayoutRecipe& layout = recipe.layout;
   const LayoutRecipe unset;
@@ -82,8 +82,8 @@ void check_layout_keys(const Recipe& recipe) {
   };
   for (const auto& [key, is_set, reader, found, needed] : rules) {
     if (!is_set || std::count(needed.begin(), needed.end(), found) > 0) continue;
-    fail(recipe, "layout.{} is read with layout.{} = \"{}\" only, which is \"{}\" here; set that too, or leave it out", key,
-         reader, fmt::join(needed, "\" or \""), found);
+    fail(recipe, "layout.{} is read only with layout.{} = \"{}\" (here: \"{}\"); set that too, or leave it out", key, reader,
+         fmt::join(needed, "\" or \""), found);
   }
   check_style(recipe);
   if (layout.schedule == "csv" && layout.schedule_file.empty()) {
@@ -104,7 +104,9 @@ void check_optimizer(const Recipe& recipe) {
          optimizer.scale_lr);
   }
   if (!scales && recipe.batch.reference > 0) {
-    fail(recipe, "batch.reference is read with optimizer.scale_lr = \"linear\" or \"sqrt\", which is \"none\" here");
+    fail(recipe,
+         "batch.reference is read only with optimizer.scale_lr = \"linear\" or \"sqrt\" (here: \"none\"); set that too, or "
+         "leave it out");
   }
   if (optimizer.warmup_from == "reference" && (!scales || !optimizer.warmup)) {
     fail(recipe, "optimizer.warmup_from = \"reference\" needs optimizer.scale_lr and optimizer.warmup");
@@ -119,12 +121,12 @@ void check_optimizer(const Recipe& recipe) {
   }
 }
 
-/// Whether phases divide over ranks and micro-batches is a matter of the mesh.
+/// The mesh decides whether phases divide over ranks and micro-batches; other code checks that.
 void check_ramp(const Recipe& recipe) {
   const BatchRamp& ramp = recipe.batch.ramp;
   if (ramp.empty()) return;
   if (!recipe.batch.micro) {
-    fail(recipe, "batch.ramp needs batch.micro: the samples of a forward are the same in all phases");
+    fail(recipe, "batch.ramp needs batch.micro: all phases use the same samples per forward");
   }
   int64_t steps = 0;
   for (size_t i = 0; i < ramp.size(); ++i) {
@@ -132,20 +134,20 @@ void check_ramp(const Recipe& recipe) {
     const int64_t next = is_last ? recipe.batch.global : ramp[i + 1].global_batch;
     steps += ramp[i].steps;
     if (ramp[i].global_batch <= next) continue;
-    fail(recipe, "batch.ramp, phase {}: global = {} is more than {} = {}, which comes next; the batch may only grow", i + 1,
-         ramp[i].global_batch, is_last ? "batch.global" : "that of the phase", next);
+    fail(recipe, "batch.ramp, phase {}: global = {} is more than {} = {}; the batch may only grow", i + 1, ramp[i].global_batch,
+         is_last ? "batch.global" : "the next phase's global", next);
   }
   if (recipe.run.steps && *recipe.run.steps <= steps) {
-    fail(recipe, "run.steps = {} ends before the {} of batch.ramp have led to batch.global", *recipe.run.steps,
+    fail(recipe, "run.steps = {} ends before the {} of batch.ramp have reached batch.global", *recipe.run.steps,
          counted(steps, "step"));
   }
   if (recipe.layout.pp > 1 && (recipe.layout.schedule == "auto" || recipe.layout.schedule == "csv")) {
-    fail(recipe, "batch.ramp with layout.schedule = \"{}\", which is made for one number of micro-batches; name another one",
+    fail(recipe, "batch.ramp with layout.schedule = \"{}\", which is made for a fixed number of micro-batches; choose another",
          recipe.layout.schedule);
   }
   const RunLength& drops = recipe.optimizer.decay_every;
   if (drops && drops.unit != LengthUnit::steps) {
-    fail(recipe, "batch.ramp with optimizer.decay_every = \"{}\", which is not the same steps in all phases; tell it in steps",
+    fail(recipe, "batch.ramp with optimizer.decay_every = \"{}\", which differs in steps between phases; give it in steps",
          run_length_text(drops));
   }
 }
@@ -157,25 +159,25 @@ void check_target(const Recipe& recipe) {
     fail(recipe, "run.target = {}", error.what());
   }
   if (!recipe.run.target.empty() && !recipe.run.evaluate_every) {
-    fail(recipe, "run.target = \"{}\" needs run.evaluate_every: evaluations tell whether it is reached", recipe.run.target);
+    fail(recipe, "run.target = \"{}\" needs run.evaluate_every: evaluations decide whether it is reached", recipe.run.target);
   }
 }
 
-/// Which weights are evaluated.
+/// Checks the choice of evaluated weights.
 void check_evaluated(const Recipe& recipe) {
   if (recipe.optimizer.ema > 0.0 || recipe.run.evaluate == RunRecipe().evaluate) return;
-  fail(recipe, "run.evaluate = \"{}\" is read with optimizer.ema only; set that too, or leave it out", recipe.run.evaluate);
+  fail(recipe, "run.evaluate = \"{}\" is read only with optimizer.ema; set that too, or leave it out", recipe.run.evaluate);
 }
 
 void check_ports(const Recipe& recipe) {
   const std::string& ports = recipe.run.ports;
   if (ports.empty()) return;
   if (!parse_port_range(ports)) {
-    fail(recipe, "run.ports = \"{}\": expected the first and the last port, of 1024 to 65535, as in \"20000-20100\"", ports);
+    fail(recipe, "run.ports = \"{}\": expected the first and the last port, from 1024 to 65535, as in \"20000-20100\"", ports);
   }
   if (recipe.layout.backend == "nccl" || recipe.run.device == "cuda") {
     fail(recipe,
-         "run.ports does not bind NCCL, which takes any port; leave it out, and narrow what the system hands out on each host: "
+         "run.ports does not limit NCCL, which takes any port; leave it out, and narrow the system's range on each host: "
          "sysctl net.ipv4.ip_local_port_range");
   }
 }
@@ -206,19 +208,19 @@ void check_run(const Recipe& recipe) {
   }
 }
 
-/// What can be told of them before the data is known; run_lengths() checks the rest.
+/// Checks lengths as far as possible before the data is known; run_lengths() checks the rest.
 void check_lengths(const Recipe& recipe) {
   const RunRecipe& run = recipe.run;
-  const std::pair<const char*, bool> told[] = {{"run.steps", run.steps.has_value()},
+  const std::pair<const char*, bool> keys[] = {{"run.steps", run.steps.has_value()},
                                                {"run.epochs", run.epochs.has_value()},
                                                {"run.samples", run.samples.has_value()},
                                                {"run.tokens", run.tokens.has_value()}};
   std::vector<std::string> found;
-  for (const auto& [key, is_told] : told) {
-    if (is_told) found.emplace_back(key);
+  for (const auto& [key, is_used] : keys) {
+    if (is_used) found.emplace_back(key);
   }
-  if (found.empty()) fail(recipe, "run.steps is missing, or run.epochs, run.samples or run.tokens: how long the run is");
-  if (found.size() > 1) fail(recipe, "{} say twice how long the run is; leave one of them", fmt::join(found, " and "));
+  if (found.empty()) fail(recipe, "the length of the run is missing: set run.steps, run.epochs, run.samples or run.tokens");
+  if (found.size() > 1) fail(recipe, "{} each give the length of the run; keep one of them", fmt::join(found, " and "));
   const std::pair<const char*, RunLength> lengths[] = {{found.front().c_str(), length_of(run)},
                                                        {"run.evaluate_every", run.evaluate_every},
                                                        {"optimizer.warmup", recipe.optimizer.warmup},
@@ -233,37 +235,35 @@ void check_lengths(const Recipe& recipe) {
   }
   const RunLength &warmup = recipe.optimizer.warmup, whole = length_of(run);
   if (warmup && warmup.unit == whole.unit && warmup.amount >= whole.amount) {
-    fail(recipe, "optimizer.warmup = {} does not end within {} = {}; let the warm-up be shorter (optimizer.warmup=0: none)",
+    fail(recipe, "optimizer.warmup = {} does not end within {} = {}; shorten the warm-up (optimizer.warmup=0: none)",
          run_length_text(warmup), found.front(), whole.amount);
   }
 }
 
-/// All that is told stands in each checkpoint's index.
+/// Checks the texts that each checkpoint's index stores.
 void check_texts(const Recipe& recipe) {
   std::map<std::string, std::string> texts = recipe_values(recipe);
   texts["the recipe's path"] = recipe.path;
   for (const auto& [key, text] : texts) {
     if (printable(text) == text) continue;
-    fail(recipe,
-         "{} = '{}' has control characters, or is no UTF-8, which a checkpoint's index cannot tell of; use another name", key,
-         shortened(text));
+    fail(recipe, "{} = '{}' has control characters, or is not UTF-8, which a checkpoint's index cannot store; use another name",
+         key, shortened(text));
   }
 }
 
 void check_evaluations(const Recipe& recipe) {
   if (!recipe.evaluations.empty() && recipe.data.name == kMixName) {
-    fail(recipe, "[[evaluation]] is read as data.name says, which is \"{}\" here: no kind of file; leave it out", kMixName);
+    fail(recipe, "[[evaluation]] needs a data.name that is a kind of file, not \"{}\"; leave it out", kMixName);
   }
   std::vector<std::string> names;
   for (const EvaluationRecipe& set : recipe.evaluations) {
     if (set.name.empty() || set.path.empty()) fail(recipe, "evaluation.name and evaluation.path cannot be empty");
     if (printable(set.name) != set.name) fail(recipe, "evaluation.name = '{}' has control characters", shortened(set.name));
     if (recipe.run.evaluate == "both" && set.name.ends_with("not averaged")) {
-      fail(recipe, "evaluation.name = '{}' is what run.evaluate = \"both\" calls another; use another name",
-           shortened(set.name));
+      fail(recipe, "evaluation.name = '{}' is taken by run.evaluate = \"both\"; use another name", shortened(set.name));
     }
     if (std::count(names.begin(), names.end(), set.name) > 0)
-      fail(recipe, "two evaluation sets are called '{}'; give each a name of its own", shortened(set.name));
+      fail(recipe, "two evaluation sets are called '{}'; give each its own name", shortened(set.name));
     names.push_back(set.name);
   }
 }
@@ -274,12 +274,12 @@ void check_save(const Recipe& recipe) {
   const SaveRecipe unset;
   const bool is_set = save.every || save.keep != unset.keep || save.keep_every || save.keep_best != unset.keep_best ||
                       save.on_end != unset.on_end || save.upload != unset.upload;
-  if (is_set && save.folder.empty()) fail(recipe, "[save] without save.folder: name the folder that checkpoints go to");
+  if (is_set && save.folder.empty()) fail(recipe, "[save] without save.folder: name a folder for the checkpoints");
   if (save.keep_best != unset.keep_best && !recipe.run.evaluate_every) {
     fail(recipe, "save.keep_best = \"{}\" needs run.evaluate_every", save.keep_best);
   }
   if (!save.upload.empty() && storage_place(save.upload) == storage_place(save.folder))
-    fail(recipe, "save.upload is save.folder itself; name another place");
+    fail(recipe, "save.upload equals save.folder; name another location");
   if (recipe.run.resume.empty()) fail(recipe, "run.resume is empty: \"auto\", \"none\" or a checkpoint's folder");
 }
 

@@ -1,11 +1,11 @@
-// What can be said about the keys of a recipe together, without data and ranks.
+// Checks of a recipe's keys against one another, without data and ranks.
 #pragma once
 
 #include "weft/recipe/recipe.h"
 
 namespace weft {
 
-/// Throws InputError for keys that do not go together.
+/// Throws InputError for keys that conflict.
 void check_recipe(const Recipe& recipe);
 
 }  // namespace weft

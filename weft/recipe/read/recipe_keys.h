@@ -11,10 +11,10 @@
 
 namespace weft {
 
-/// The keys of a recipe, with targets in `recipe`, which must outlive them; also of each part that its mixture has.
+/// The keys of a recipe, with targets in `recipe`, which must outlive them; including those of each part of its mixture.
 std::vector<FileKey> recipe_keys(Recipe& recipe);
 
-/// Its sections that may come any number of times, likewise.
+/// Its repeatable sections, with targets in `recipe` too.
 std::vector<RepeatedSection> repeated_recipe_sections(Recipe& recipe);
 
 }  // namespace weft

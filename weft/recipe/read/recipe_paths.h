@@ -1,4 +1,4 @@
-// The files and folders that a recipe names: for who runs it elsewhere than here.
+// The files and folders that a recipe names: for launchers that run it on other machines.
 #pragma once
 
 #include <string>
@@ -8,17 +8,17 @@
 
 namespace weft {
 
-/// A place that a recipe names.
+/// A path named in a recipe.
 struct RecipePath {
   std::string key;       ///< "data.path"
-  std::string path;      ///< as the recipe has it: a path, a pattern or a URL
-  bool is_kept = false;  ///< written, for after the run
+  std::string path;      ///< as written in the recipe: a path, a pattern or a URL
+  bool is_kept = false;  ///< an output that stays after the run
 };
 
-/// Whether it is a place in an object store: "s3://bucket/path".
+/// Returns true for a place in an object store: "s3://bucket/path".
 bool is_url(const std::string& path);
 
-/// All that are set, in the order of the recipe's sections.
+/// All paths that are set, in the order of the recipe's sections.
 std::vector<RecipePath> recipe_paths(const Recipe& recipe);
 
 }  // namespace weft

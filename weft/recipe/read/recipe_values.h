@@ -9,9 +9,9 @@
 
 namespace weft {
 
-/// A key's value, as an error would show it; "left out" for an optional one without.
+/// Formats a key's value as errors show it; "left out" for an optional key without a value.
 std::string value_text(const KeyTarget& target);
-/// By dotted key: {"model.name": "gpt", ...}.
+/// All values by dotted key: {"model.name": "gpt", ...}.
 std::map<std::string, std::string> recipe_values(const Recipe& recipe);
 
 }  // namespace weft

@@ -15,7 +15,7 @@ namespace weft {
 
 namespace {
 
-/// How many entries the values have of a section that comes any number of times.
+/// Counts the entries of a repeatable section.
 size_t count_entries(const std::map<std::string, std::string>& values, const std::string& section) {
   size_t count = 0;
   const auto has = [&](size_t number) {
@@ -27,13 +27,13 @@ size_t count_entries(const std::map<std::string, std::string>& values, const std
   return count;
 }
 
-/// As --set takes it: a text that begins as a quoted one does is quoted.
+/// Formats a value for --set: a text that starts like a quoted one is quoted.
 std::string override_of(const FileKey& key, const std::string& value) {
   const bool quotes = std::holds_alternative<std::string*>(key.target) && (value.starts_with('"') || value.starts_with('\''));
   return key.dotted() + "=" + (quotes ? nlohmann::json(value).dump() : value);
 }
 
-/// Whatever checks would say of it.
+/// Parses without the checks.
 Recipe parse_values(const std::map<std::string, std::string>& values, const std::string& path) {
   Recipe recipe;
   recipe.path = path;
@@ -49,7 +49,7 @@ Recipe parse_values(const std::map<std::string, std::string>& values, const std:
     try {
       read_override(override_of(key, value->second), keys);
     } catch (const InputError& error) {
-      throw InputError(fmt::format("{}: its recipe is not as weft writes it: {}", path, error.what()));
+      throw InputError(fmt::format("{}: weft did not write the recipe stored there: {}", path, error.what()));
     }
   }
   return recipe;
@@ -62,7 +62,7 @@ std::map<std::string, std::string> used_values(const std::map<std::string, std::
   try {
     for (const std::string& key : unread_keys(parse_values(values, ""))) used.erase(key);
   } catch (const InputError&) {
-    // Of a later version: it is compared as it stands.
+    // Values from a later version are compared as they are.
   }
   return used;
 }

@@ -1,4 +1,4 @@
-// The recipe that a checkpoint holds, which keeps its values as text (recipe_values.h).
+// The recipe stored in a checkpoint, which keeps its values as text (recipe_values.h).
 #pragma once
 
 #include <map>
@@ -9,11 +9,11 @@
 
 namespace weft {
 
-/// Values without those that nothing read: earlier versions took them, and did nothing with them.
+/// Returns the values without unread keys: earlier versions accepted and ignored them.
 std::map<std::string, std::string> used_values(const std::map<std::string, std::string>& values);
 
-/// The recipe of which recipe_values() are these, as far as they were read, with `overrides` as load_recipe() takes them.
-/// `path` is its path, and names it in errors. Throws InputError for values that are no recipe's.
+/// Rebuilds a recipe from its recipe_values(), ignoring unread keys, with `overrides` as in load_recipe(). `path` is its path,
+/// and names it in errors. Throws InputError for values that no recipe can have.
 Recipe recipe_of_values(const std::map<std::string, std::string>& values, const std::string& path,
                         const std::vector<std::string>& overrides = {});
 

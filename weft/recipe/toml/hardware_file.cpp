@@ -15,15 +15,15 @@ namespace weft {
 
 namespace {
 
-constexpr int64_t kLongestFile = 8 << 20;  // times of ten thousand blocks take 2 MB
-constexpr KeyRange kRate = {.min = kLeastRate, .max = kMostRate, .or_inf = true};
+constexpr int64_t kLongestFile = 8 << 20;  // the times of ten thousand blocks take 2 MB
+constexpr KeyRange kRate = {.min = kMinRate, .max = kMaxRate, .or_inf = true};
 constexpr KeyRange kTime = {.min = 0.0, .max = 1e9};
 
 using Keys = std::vector<FileKey>;
 
 Keys link_keys(const std::string& section, Link& link) {
-  return {{section, "latency_s", &link.latency_s, "time before the first byte, of each round of a ring", kTime},
-          {section, "bytes_per_s", &link.bytes_per_s, "one way, of a rank; inf: free", kRate, {}, true}};
+  return {{section, "latency_s", &link.latency_s, "time before the first byte, per round of a ring", kTime},
+          {section, "bytes_per_s", &link.bytes_per_s, "one way, per rank; inf: free", kRate, {}, true}};
 }
 
 struct LinkSection {
@@ -36,39 +36,38 @@ std::array<LinkSection, 3> links_of(Hardware& h) {
 }
 
 Keys block_keys(BlockTime& b) {
-  return {{"block", "name", &b.name, "of a block; a * at the end stands for any rest", {}, {}, true},
-          {"block", "forward_s", &b.forward_s, "on one micro-batch", kTime},
+  return {{"block", "name", &b.name, "name of a block; a trailing * matches any rest", {}, {}, true},
+          {"block", "forward_s", &b.forward_s, "time of one micro-batch", kTime},
           {"block", "backward_s", &b.backward_s, "whole", kTime},
           {"block", "input_s", &b.input_s, "the part of backward for the block's input", kTime},
           {"block", "weight_s", &b.weight_s, "the part of backward for its weights", kTime}};
 }
 
-/// `ranks` is an integer of the width that keys have.
+/// `ranks` has the integer width of keys.
 Keys hardware_keys(Hardware& h, int64_t& ranks) {
   Keys keys = {
-      {"hardware", "name", &h.name, "what it is", {}, {}, true},
-      {"hardware", "ranks_per_host", &ranks, "neighbours by rank", {.min = 1, .max = 1e6}, {}, true},
-      {"hardware", "overlap", &h.overlap, "collectives, transfers and copies run beside compute"},
-      {"hardware", "two_levels", &h.two_levels,
-       "collectives over hosts are added up inside each before, and run beside compute"},
-      {"device", "flops", &h.flops, "peak operations a second in float32", kRate, {}, true},
-      {"device", "narrow_flops", &h.narrow_flops, "the same in bf16 and fp16; left out: as flops", kRate},
+      {"hardware", "name", &h.name, "a description", {}, {}, true},
+      {"hardware", "ranks_per_host", &ranks, "consecutive ranks on one host", {.min = 1, .max = 1e6}, {}, true},
+      {"hardware", "overlap", &h.overlap, "collectives, transfers and copies overlap compute"},
+      {"hardware", "two_levels", &h.two_levels, "collectives across hosts reduce inside each host first, and overlap compute"},
+      {"device", "flops", &h.flops, "peak operations per second in float32", kRate, {}, true},
+      {"device", "narrow_flops", &h.narrow_flops, "the same for bf16 and fp16; left out: as flops", kRate},
       {"device",
        "efficiency",
        &h.efficiency,
        "share of the peak that forward and backward reach",
        {.min = 0.0, .max = 1.0, .open_min = true}},
-      {"device", "memory_bytes", &h.memory_bytes, "of a rank; left out: no limit", kRate},
-      {"device", "memory_bytes_per_s", &h.memory_bytes_per_s, "left out: operations alone count", kRate},
-      {"device", "launch_s", &h.launch_s, "added to every instruction that computes", kTime},
-      {"measured", "micro_batch", &h.micro_batch, "samples of what was measured; left out: any", {.min = 1, .max = 1e9}},
-      {"measured", "loss_s", &h.loss_s, "of a micro-batch", kTime},
-      {"measured", "update_s_per_element", &h.update_s_per_element, "of what the rank owns", kTime},
+      {"device", "memory_bytes", &h.memory_bytes, "per rank; left out: no limit", kRate},
+      {"device", "memory_bytes_per_s", &h.memory_bytes_per_s, "left out: only operations count", kRate},
+      {"device", "launch_s", &h.launch_s, "added to every compute instruction", kTime},
+      {"measured", "micro_batch", &h.micro_batch, "samples per measured micro-batch; left out: any", {.min = 1, .max = 1e9}},
+      {"measured", "loss_s", &h.loss_s, "time per micro-batch", kTime},
+      {"measured", "update_s_per_element", &h.update_s_per_element, "per element that the rank owns", kTime},
   };
   return keys;
 }
 
-/// Those of links that are known, to be written; all, to be read.
+/// Keys of the known links, for writing; of all links, for reading.
 Keys all_link_keys(Hardware& h, bool only_known) {
   Keys keys;
   for (const LinkSection& section : links_of(h)) {
@@ -78,11 +77,11 @@ Keys all_link_keys(Hardware& h, bool only_known) {
   return keys;
 }
 
-/// "name = value"; nothing for a key without a value.
+/// Formats "name = value"; empty for a key without a value.
 std::string key_line(const FileKey& key) {
   const auto text = [&key](const auto& value) {
     using Value = std::remove_cvref_t<decltype(value)>;
-    if constexpr (std::is_same_v<Value, double>) {  // as few digits as tell it apart, which toml++ does not
+    if constexpr (std::is_same_v<Value, double>) {  // shortest round-trip form, which toml++ does not write
       return fmt::format("{} = {}\n", key.name, value);
     } else {
       std::ostringstream line;
@@ -146,7 +145,7 @@ Hardware parse_hardware(const std::string& text, const std::string& path) {
   try {
     return parsed(text, path);
   } catch (const InputError& error) {
-    throw FileError(error.what());  // all of them begin with the path
+    throw FileError(error.what());  // the text starts with the path
   }
 }
 

@@ -1,4 +1,4 @@
-// Hardware as a TOML file: what `weft simulate --hardware` takes. hardware/ has some; docs/simulate.md tells the keys.
+// Hardware as a TOML file: the input of `weft simulate --hardware`. Examples in hardware/; keys in docs/simulate.md.
 #pragma once
 
 #include <functional>
@@ -8,18 +8,18 @@
 
 namespace weft {
 
-/// The hardware that a file tells. Throws FileError: one line that begins with the file and names line, key, what was found and
-/// what is valid.
+/// Loads hardware from a file. Throws FileError: one line that starts with the file and names line, key, the value found and
+/// the valid values.
 Hardware load_hardware(const std::string& path);
 
-/// The hardware that a text tells; `path` names it in errors. Throws FileError as load_hardware() does.
+/// Parses hardware from text; `path` names it in errors. Throws FileError as load_hardware() does.
 Hardware parse_hardware(const std::string& text, const std::string& path);
 
-/// Makes `call`, which does something with hardware from `path`: an InputError that it throws becomes a FileError that begins
-/// with the path, if there is one.
+/// Runs `call`, which uses hardware from `path`: an InputError becomes a FileError that starts with the path, if the path is
+/// not empty.
 void in_hardware_file(const std::string& path, const std::function<void()>& call);
 
-/// The text of a file that parse_hardware() makes the same hardware of. Links that are not known are left out.
+/// Returns file text that parse_hardware() reads back to the same hardware. Unknown links are left out.
 std::string hardware_text(const Hardware& hardware);
 
 }  // namespace weft

@@ -1,4 +1,4 @@
-// What other systems call the keys of a recipe, for the error about a key that weft does not know.
+// Other systems' names for recipe keys, for the error about an unknown key.
 #pragma once
 
 #include <span>
@@ -7,14 +7,14 @@
 
 namespace weft {
 
-/// A name of others and the key that it means: {"learning_rate", "optimizer.lr"}; of sections: {"training", "run"}; of one in a
-/// section alone: {"save.path", "save.folder"}. Lower case.
+/// Another system's name and the key it stands for: {"learning_rate", "optimizer.lr"}; for sections: {"training", "run"}; valid
+/// in one section only: {"save.path", "save.folder"}. Lower case.
 using KeySynonym = std::pair<std::string_view, std::string_view>;
 
-/// The names that PyTorch, Hugging Face's Trainer, Lightning, Megatron-LM, DeepSpeed, timm, nanoGPT and JAX use.
+/// Names used by PyTorch, Hugging Face's Trainer, Lightning, Megatron-LM, DeepSpeed, timm, nanoGPT and JAX.
 std::span<const KeySynonym> key_synonyms();
 
-/// The key, or section, that `name` means, upper and lower case and '-' and '_' counting as equal; empty: it is no such name.
+/// Returns the key or section that `name` stands for, ignoring case and the difference between '-' and '_'; empty if unknown.
 std::string_view meant_by(std::string_view name);
 
 }  // namespace weft

@@ -18,7 +18,7 @@ std::string at(const std::string& path, const toml::source_region& source) {
   return fmt::format("{}:{}:{}", path, source.begin.line, source.begin.column);
 }
 
-/// "a string (\"six\")", for errors.
+/// Describes a node for errors: "a string (\"six\")".
 std::string what_was_found(const toml::node& node) {
   std::ostringstream out;
   node.visit([&](const auto& value) { out << value; });
@@ -35,7 +35,7 @@ std::string what_was_found(const toml::node& node) {
   }
 }
 
-/// An integer is a number of steps, whatever else there is a text.
+/// Reads an integer as steps, and any other length from text.
 bool assign_length(const FileKey& key, const toml::node& node, RunLength& length) {
   if (node.is_integer()) {
     length = {static_cast<double>(node.as_integer()->get()), LengthUnit::steps};
@@ -47,7 +47,7 @@ bool assign_length(const FileKey& key, const toml::node& node, RunLength& length
   return length.unit != LengthUnit::steps || key.range.holds(length.amount);
 }
 
-/// Puts `node` where `key` points; false when its type or value is not valid.
+/// Stores `node` at the key's target; returns false if its type or value is invalid.
 bool assign(const FileKey& key, const toml::node& node) {
   const auto put = [&](auto* target) -> bool {
     using Target = std::remove_pointer_t<decltype(target)>;
@@ -61,7 +61,7 @@ bool assign(const FileKey& key, const toml::node& node) {
       *target = node.as_boolean()->get();
       return true;
     } else if constexpr (std::is_same_v<Target, double> || std::is_same_v<Target, std::optional<double>>) {
-      if (!node.is_number()) return false;  // 1 is a number too
+      if (!node.is_number()) return false;  // true and 1 differ
       *target = *node.value<double>();
       return key.range.holds(*node.value<double>());
     } else if constexpr (std::is_same_v<Target, RunLength>) {
@@ -88,7 +88,7 @@ bool is_section(const std::vector<FileKey>& keys, const std::string& name) {
 
 void set(const FileKey& key, const toml::node& node, const std::string& where) {
   if (node.is_string() && node.as_string()->get().find('\0') != std::string::npos) {
-    throw InputError(fmt::format("{}: {} holds a NUL, which would end it early; take it out, found {}", where, key.dotted(),
+    throw InputError(fmt::format("{}: {} contains a NUL, which would end it early; remove it, found {}", where, key.dotted(),
                                  what_was_found(node)));
   }
   if (!assign(key, node)) {
@@ -119,7 +119,7 @@ class Reader {
   }
 
  private:
-  /// All that there are, for errors.
+  /// All keys, for errors.
   std::vector<FileKey> all_keys() const {
     std::vector<FileKey> all = keys_;
     for (const RepeatedSection& each : repeated_) all.insert(all.end(), each.known.begin(), each.known.end());
@@ -154,8 +154,8 @@ class Reader {
   void read_repeated(const RepeatedSection& repeats, const toml::node& node, const std::string& where) const {
     const toml::array* array = node.as_array();
     if (array == nullptr || !array->is_homogeneous<toml::table>()) {
-      throw InputError(fmt::format("{}: {} comes any number of times: write [[{}]] above each, found {}", where,
-                                   repeats.section, repeats.section, what_was_found(node)));
+      throw InputError(fmt::format("{}: {} is a list: write [[{}]] above each, found {}", where, repeats.section,
+                                   repeats.section, what_was_found(node)));
     }
     for (const toml::node& each : *array) {
       std::vector<std::string> given;
@@ -172,7 +172,7 @@ class Reader {
 
 constexpr size_t kMostParts = 256;  ///< of a dotted key, as toml++ allows for nested values
 
-/// Where the string that begins at `at` ends; a line's end ends what is not closed.
+/// Finds the end of the string that starts at `at`; a newline ends an unclosed string.
 size_t end_of_string(std::string_view text, size_t at) {
   const char quote = text[at];
   const std::string three(3, quote);
@@ -186,7 +186,7 @@ size_t end_of_string(std::string_view text, size_t at) {
   return at;
 }
 
-/// Whether a key has more parts than are allowed: toml++ handles each by recursion, as deep as the stack goes.
+/// Returns true if a key has too many parts: toml++ recurses once per part and could overflow the stack.
 bool has_deep_key(std::string_view text) {
   size_t dots = 0;
   for (size_t i = 0; i < text.size() && dots < kMostParts; ++i) {
@@ -199,7 +199,7 @@ bool has_deep_key(std::string_view text) {
   return dots >= kMostParts;
 }
 
-/// The text as TOML; text that is none counts as a string, as does all unquoted text where a string is wanted.
+/// Parses the text as TOML; invalid TOML counts as a string, as does any unquoted text where a string is wanted.
 toml::table override_value(const std::string& text, bool wants_string) {
   const bool quoted = !text.empty() && (text[0] == '"' || text[0] == '\'');
   if ((quoted || !wants_string) && !has_deep_key(text)) {
@@ -215,7 +215,7 @@ toml::table override_value(const std::string& text, bool wants_string) {
 toml::table parse_toml(const std::string& text, const std::string& path) {
   if (has_deep_key(text)) {
     throw InputError(
-        fmt::format("{}: it has a dotted key of more than {} parts; the longest that there is has 2", path, kMostParts));
+        fmt::format("{}: it has a dotted key of more than {} parts; the longest valid key has 2", path, kMostParts));
   }
   try {
     return toml::parse(text, path);
@@ -224,7 +224,7 @@ toml::table parse_toml(const std::string& text, const std::string& path) {
   }
 }
 
-/// "entry 3 of data.mix", of data.mix.3.weight; empty where the key is of no list.
+/// Turns data.mix.3.weight into "entry 3 of data.mix"; empty for a key outside a list.
 std::string missing_entry(const std::string& dotted) {
   for (size_t dot = dotted.find('.'); dot != std::string::npos; dot = dotted.find('.', dot + 1)) {
     const size_t end = std::min(dotted.find('.', dot + 1), dotted.size());
@@ -240,7 +240,7 @@ std::string why_not_overridden(const std::string& dotted, bool is_list, const st
   const std::string entry = missing_entry(dotted);
   if (!entry.empty()) return fmt::format("the recipe has no {}; add it to its file", entry);
   if (!is_list) return unknown_key(dotted, keys);
-  return fmt::format("a list is told in the recipe's file; --set changes keys of its entries, as {}.1.KEY", shortened(dotted));
+  return fmt::format("a list is set in the recipe's file; --set changes keys of its entries, as {}.1.KEY", shortened(dotted));
 }
 
 }  // namespace

@@ -14,9 +14,9 @@ namespace weft {
 
 namespace {
 
-constexpr double kFar = 1e9;  // a largest value from here on is told only to whoever exceeds it
+constexpr double kFar = 1e9;  // a maximum this large is shown only when exceeded
 
-/// 1000000, not 1e+06; but 1e+18.
+/// Formats 1000000 rather than 1e+06, and 1e+18 as it is.
 std::string plain(double bound) {
   return bound == std::floor(bound) && bound < 1e15 ? fmt::format("{:.0f}", bound) : fmt::format("{:g}", bound);
 }
@@ -71,15 +71,15 @@ std::string unknown_key(const std::string& dotted, const std::vector<FileKey>& k
   if (elsewhere.empty() && std::find(sections.begin(), sections.end(), synonym) != sections.end()) {
     return fmt::format("unknown key '{}'; weft's is '{}'", shortened(dotted), synonym);
   }
-  // A key in the wrong section is meant as it is written; a slip of the finger is looked for in its own section first.
+  // A valid name in the wrong section is what was meant; for a typo, search the given section first.
   const int most = std::max<int>(2, static_cast<int>(name.size()) / 2);
   const std::string meant = !elsewhere.empty()         ? nearest(dotted, elsewhere)
                             : !in_section.empty()      ? nearest(dotted, in_section, most)
                             : dot == std::string::npos ? nearest(dotted, sections, most)
                                                        : nearest(dotted, all, most);
   if (!meant.empty()) return fmt::format("unknown key '{}'; did you mean '{}'?", shortened(dotted), meant);
-  if (in_section.empty()) return fmt::format("unknown key '{}'; there are {}", shortened(dotted), fmt::join(sections, ", "));
-  return fmt::format("unknown key '{}'; there are {}", shortened(dotted), fmt::join(in_section, ", "));
+  if (in_section.empty()) return fmt::format("unknown key '{}'; sections are {}", shortened(dotted), fmt::join(sections, ", "));
+  return fmt::format("unknown key '{}'; keys are {}", shortened(dotted), fmt::join(in_section, ", "));
 }
 
 }  // namespace weft

@@ -20,7 +20,7 @@ struct ChartArea {
   double end() const { return left + width; }
 };
 
-/// Least and largest of each axis.
+/// Range of each axis.
 struct ChartRange {
   double least_x = INFINITY, most_x = 0.0, least_y = INFINITY, most_y = 0.0;
 };
@@ -43,13 +43,13 @@ ChartRange range_of(const LineChart& chart) {
     }
   }
   if (range.most_x == 0.0) throw InputError("chart: there are no points to draw");
-  constexpr double kRoomX = 1.15, kRoomY = 1.3;  // around the outermost
+  constexpr double kRoomX = 1.15, kRoomY = 1.3;  // margin around the outermost points
   return {range.least_x / kRoomX, range.most_x * kRoomX, range.least_y / kRoomY, range.most_y * kRoomY};
 }
 
 int mark_kind(const ChartLine& line) { return line.mark < 0 ? line.colour : line.mark; }
 
-/// A circle, square, diamond or triangle: not all readers tell hues.
+/// A circle, square, diamond or triangle: not all readers can tell hues apart.
 std::string mark_of(int kind, double x, double y) {
   switch (kind % 4) {
     case 0:
@@ -146,14 +146,14 @@ class ChartDrawing {
         point.is_open ? "#fff" : colour, mark_of(kind, x, y));
   }
 
-  /// How far an open mark moves aside for those that stand there already.
+  /// Horizontal offset of an open mark, so that it does not cover earlier ones at the same place.
   double beside(const ChartPoint& point) {
     constexpr double kMark = 12.0;
     open_.emplace_back(point.x, point.y);
     return kMark * static_cast<double>(std::count(open_.begin(), open_.end() - 1, open_.back()));
   }
 
-  /// Where it ends.
+  /// Draws the legend; returns where it ends.
   double legend(double y) {
     constexpr double kLetter = 6.6, kSample = 30.0, kGap = 24.0;
     double x = area_.left;
@@ -195,7 +195,7 @@ class ChartDrawing {
   const LineChart& chart_;
   const ChartArea area_;
   LogScale x_, y_;
-  std::vector<std::pair<double, double>> open_;  ///< points whose open marks are drawn
+  std::vector<std::pair<double, double>> open_;  ///< positions of open marks drawn so far
   std::string out_;
 };
 

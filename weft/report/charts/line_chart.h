@@ -1,5 +1,5 @@
-// draw_line_chart: lines over two axes on which a factor has the same length everywhere, as steps against batch size and rates
-// against ranks are shown: what halves as the other doubles is a straight line.
+// draw_line_chart: lines over two logarithmic axes, for steps vs batch size and rates vs ranks: proportional and inverse
+// relations are straight.
 #pragma once
 
 #include <string>
@@ -11,31 +11,31 @@ namespace weft {
 struct ChartPoint {
   double x = 0.0;        ///< above 0
   double y = 0.0;        ///< above 0
-  double least_y = 0.0;  ///< the value lies between this and `y` or `most_y`, and is drawn with a whisker; 0: it is `y`
-  bool is_open = false;  ///< drawn hollow, and beside the line: no value, but a bound for one
-  double most_y = 0.0;   ///< 0: `y`
+  double least_y = 0.0;  ///< lower end of the whisker that shows the value's range; 0: `y`
+  bool is_open = false;  ///< drawn hollow and beside the line: a bound, not a value
+  double most_y = 0.0;   ///< upper end of the whisker; 0: `y`
 };
 
 /// A line.
 struct ChartLine {
-  std::string name = {};                ///< in the legend; empty: none there
+  std::string name = {};                ///< in the legend; empty: not listed
   std::vector<ChartPoint> points = {};  ///< from left to right
-  int colour = 0;                       ///< a number: lines of one have the same colour
-  int mark = -1;          ///< a number: of one, the same marks, here and in the legend; below 0: that of the colour
+  int colour = 0;                       ///< index; equal indices share a colour
+  int mark = -1;          ///< index; equal indices share a mark, here and in the legend; below 0: that of the colour
   bool is_ideal = false;  ///< dashed, without marks
 };
 
-/// What a chart shows.
+/// Contents of a chart.
 struct LineChart {
-  std::string title = {};             ///< heads the picture
-  std::string subtitle = {};          ///< stands below it
-  std::string x_title = {};           ///< what the x axis counts; it is marked at the points
-  std::string y_title = {};           ///< what the y axis counts
-  std::string open_name = {};         ///< what a hollow mark says, in the legend where there is one
+  std::string title = {};             ///< heading
+  std::string subtitle = {};          ///< line below the title
+  std::string x_title = {};           ///< label of the x axis, which is marked at the points
+  std::string y_title = {};           ///< label of the y axis
+  std::string open_name = {};         ///< meaning of a hollow mark, for the legend
   std::vector<ChartLine> lines = {};  ///< drawn in this order
 };
 
-/// The chart as a whole SVG document. Throws InputError for one without points, or with a number that is not above 0.
+/// Draws the chart as a whole SVG document. Throws InputError if there are no points, or a number is not above 0.
 std::string draw_line_chart(const LineChart& chart);
 
 }  // namespace weft

@@ -32,7 +32,7 @@ class Cutter {
   std::function<Batch(int64_t)> batch_of_;
   LoaderOptions options_;
   int64_t step_;
-  int64_t left_ = 0;  ///< samples of the rank's share
+  int64_t left_ = 0;  ///< samples left of the rank's share
   Batch batch_;
 };
 

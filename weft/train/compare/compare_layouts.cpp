@@ -19,17 +19,17 @@ namespace {
 
 using Switches = std::vector<LayoutSwitch>;
 
-constexpr double kUlps = 4 * 0x1p-23;  ///< of a parameter's largest element
-constexpr double kNoise = 4.0;         ///< what rounding in another order may be of that by noise in every block
-constexpr int kNoiseRuns = 3;          ///< the sign of a single number comes out the same in one run of two
+constexpr double kUlps = 4 * 0x1p-23;  ///< units in the last place of a parameter's largest element
+constexpr double kNoise = 4.0;         ///< factor on the deviation that per-block rounding noise causes
+constexpr int kNoiseRuns = 3;          ///< several: a single number's noise has the same sign in half of the runs
 
-/// Adds up a sum of one device's by its parts, which rounds otherwise.
+/// Returns true if the switch splits a sum that one device computes whole, which rounds differently.
 bool splits_sums(const LayoutSwitch& part) {
   const auto is = [&part](const char* name) { return part.name == name; };
   return is("tp") || is("cp") || is("layout.sequence_parallel") || is("layout.tp_chunks") || is("layout.context_attention");
 }
 
-/// Decides on rank 0 which runs are made.
+/// Chooses the runs, on rank 0.
 class Comparison {
  public:
   Comparison(const LayoutsToCompare& compared, LayoutRuns& runs)
@@ -45,21 +45,21 @@ class Comparison {
     result_.may_promise = may_promise();
     result_.exact = compared_.exact || (result_.may_promise && compared_.layout.options.reproducible_slots > 0);
     result_.deviations = made(run_without({}));
-    result_.likeness = judge(result_.deviations);
-    if (result_.likeness == Likeness::different) tell_rounding_from_mistakes();
-    if (result_.likeness != Likeness::different && result_.repeats && rest_promises_bits()) compare_with_sums_split();
-    note_what_does_not_repeat();
+    result_.match = judge(result_.deviations);
+    if (result_.match == LayoutMatch::different) separate_rounding_from_mistakes();
+    if (result_.match != LayoutMatch::different && result_.repeats && rest_promises_bits()) compare_with_sums_split();
+    note_non_repeating_part();
     return result_;
   }
 
  private:
-  /// A block that computes something else each time is a mistake, whatever the bits of these runs.
-  void note_what_does_not_repeat() {
+  /// Reports a block whose results vary between calls: a bug, even if these runs have equal bits.
+  void note_non_repeating_part() {
     result_.not_repeated = runs_.not_repeated();
-    if (result_.not_repeated.at_once) result_.likeness = Likeness::different;
+    if (result_.not_repeated.at_once) result_.match = LayoutMatch::different;
   }
 
-  /// "pp 2 x dp 2 with layout.recompute"
+  /// Formats "pp 2 x dp 2 with layout.recompute".
   std::string layout_text() const {
     std::vector<std::string> choices;
     for (const LayoutSwitch& part : switches_) {
@@ -71,7 +71,7 @@ class Comparison {
   bool is_on(const char* axis) const {
     return std::any_of(switches_.begin(), switches_.end(), [axis](const LayoutSwitch& part) { return part.name == axis; });
   }
-  /// Whether reproducible slots go with the layout, and then give the bits of one device: but for the axes that split sums.
+  /// Returns true if reproducible slots could give the bits of one device, not counting axes that split sums.
   bool rest_may_promise() const { return compared_.layout.options.layout.precision != Precision::fp16; }
   bool may_promise() const {
     const bool splits = is_on("tp") && compared_.layout.options.reproducible_tp == 0;
@@ -82,10 +82,10 @@ class Comparison {
     const bool splits_all = std::all_of(switches_.begin(), switches_.end(), splits_sums);
     const bool splits_none = std::none_of(switches_.begin(), switches_.end(), splits_sums);
     return !splits_all && !splits_none && rest_may_promise() && compared_.layout.options.reproducible_slots > 0 &&
-           !result_.exact;  // which says it already
+           !result_.exact;  // exact already says so
   }
 
-  /// With tp and cp as they are, nothing else may change a bit.
+  /// With tp and cp unchanged, nothing else may change a bit.
   void compare_with_sums_split() {
     std::erase_if(switches_, splits_sums);
     const LayoutRun only_split = run_without(switches_);
@@ -97,13 +97,13 @@ class Comparison {
     result_.against = result_.rest_as;
     result_.exact = true;
     result_.deviations = std::move(deviations);
-    result_.likeness = judge(result_.deviations);
+    result_.match = judge(result_.deviations);
     result_.repeats = made(only_split).empty();
     if (result_.repeats) find_causes();
   }
 
   LayoutRun run_without(const Switches& off) const { return {.settings = without(compared_.layout, off), .off = off}; }
-  LayoutRun one_device() const { return run_without(switches_); }  ///< at first, when they are all of the layout's
+  LayoutRun one_device() const { return run_without(switches_); }  ///< initially switches_ are all switches of the layout
 
   void announce(const LayoutRun& run) const {
     if (compared_.on_run) compared_.on_run(run.text());
@@ -113,12 +113,12 @@ class Comparison {
     return runs_.compare(run);
   }
 
-  void tell_rounding_from_mistakes() {
+  void separate_rounding_from_mistakes() {
     announce(one_device());
     result_.repeats = runs_.repeat(one_device()).empty();
     if (!result_.exact) measure_noise();
-    result_.likeness = judge(result_.deviations);
-    if (result_.likeness == Likeness::different && result_.repeats) find_causes();
+    result_.match = judge(result_.deviations);
+    if (result_.match == LayoutMatch::different && result_.repeats) find_causes();
   }
 
   void measure_noise() {
@@ -138,30 +138,30 @@ class Comparison {
     return noise == noise_.end() ? own : std::max(own, kNoise * noise->second);
   }
 
-  Likeness judge(std::vector<Deviation>& deviations) const {
-    Likeness likeness = Likeness::bit_identical;
+  LayoutMatch judge(std::vector<Deviation>& deviations) const {
+    LayoutMatch match = LayoutMatch::bit_identical;
     for (Deviation& deviation : deviations) {
       deviation.allowed = allowed(deviation);
-      likeness = std::max(likeness, deviation.is_rounding() ? Likeness::within_rounding : Likeness::different);
+      match = std::max(match, deviation.is_rounding() ? LayoutMatch::within_rounding : LayoutMatch::different);
     }
-    return likeness;
+    return match;
   }
 
-  /// Whether the difference goes with these switched off. Without all of them it is the reference again, which repeats.
+  /// Returns true if the difference disappears with these off. Does not run with all off: that is the reference run.
   bool is_gone_without(const Switches& off) {
     const LayoutRun run = run_without(off);
-    SwitchedOff tried{.names = {}, .likeness = Likeness::bit_identical, .not_run = {}};
+    SwitchedOff tried{.names = {}, .match = LayoutMatch::bit_identical, .not_run = {}};
     for (const LayoutSwitch& part : off) tried.names.push_back(part.name);
     if (off.size() < switches_.size()) {
       tried.not_run = runs_.refusal(run);
-      tried.likeness = Likeness::different;
+      tried.match = LayoutMatch::different;
       if (tried.not_run.empty()) {
         std::vector<Deviation> deviations = made(run);
-        tried.likeness = judge(deviations);
+        tried.match = judge(deviations);
       }
     }
     result_.tried.push_back(tried);
-    return tried.likeness != Likeness::different;
+    return tried.match != LayoutMatch::different;
   }
 
   void find_causes() {
@@ -173,7 +173,7 @@ class Comparison {
     for (const LayoutSwitch& part : smallest_set()) result_.causes.push_back(part.name);
   }
 
-  /// More and more are switched off until the difference goes; then each is switched on again that need not be off.
+  /// Switches off more and more parts until the difference disappears, then switches on again each part that need not be off.
   Switches smallest_set() {
     Switches off = {switches_[0]};
     while (off.size() < switches_.size()) {
@@ -196,7 +196,7 @@ class Comparison {
   const LayoutsToCompare& compared_;
   LayoutRuns& runs_;
   Switches switches_;
-  std::map<std::string, double> noise_;  ///< of parameters, losses, norms: the most relative difference that it makes
+  std::map<std::string, double> noise_;  ///< by parameter, loss, norm: largest relative difference from the noise
   LayoutComparison result_;
 };
 
@@ -204,18 +204,18 @@ void check(const World& world, const LayoutsToCompare& compared) {
   if (compared.trained.steps < 1) {
     throw InputError(fmt::format("comparing layouts: {} steps; must be at least 1", compared.trained.steps));
   }
-  const Mesh mesh(world, compared.layout.axes);  // its sizes are the world's
+  const Mesh mesh(world, compared.layout.axes);  // throws unless it fits the world
 }
 
 LayoutComparison lead(const LayoutsToCompare& compared, LayoutRuns& runs) {
   LayoutComparison result = Comparison(compared, runs)();
-  runs.end(std::string(name(result.likeness)));
+  runs.end(std::string(name(result.match)));
   return result;
 }
 
 LayoutComparison follow(const LayoutsToCompare& compared, LayoutRuns& runs) {
   const Switches switches = layout_switches(compared.layout);
-  const std::string likeness = runs.follow([&](const std::vector<std::string>& names) {
+  const std::string match = runs.follow([&](const std::vector<std::string>& names) {
     Switches off;
     for (const LayoutSwitch& part : switches) {
       if (std::find(names.begin(), names.end(), part.name) != names.end()) off.push_back(part);
@@ -224,12 +224,12 @@ LayoutComparison follow(const LayoutsToCompare& compared, LayoutRuns& runs) {
   });
   return {.layout = compared.layout.text(),
           .steps = compared.trained.steps,
-          .likeness = kLikenesses.value_of(likeness, "what rank 0 found")};
+          .match = kLayoutMatches.value_of(match, "what rank 0 found")};
 }
 
 std::string agreement(const LayoutsToCompare& compared) {
   return fmt::format("steps to compare: {}\nlayout to compare: {}, {}\n{}", compared.trained.steps, compared.layout.text(),
-                     compared.exact ? "to the bit" : "but for rounding", compared.layout.options.agreement);
+                     compared.exact ? "bit by bit" : "up to rounding", compared.layout.options.agreement);
 }
 
 }  // namespace
@@ -247,10 +247,10 @@ LayoutComparison compare_layouts(const World& world, const LayoutsToCompare& com
     LayoutRuns runs(world, compared.trained, store, timeout);
     return world.rank() == 0 ? lead(compared, runs) : follow(compared, runs);
   } catch (const std::bad_alloc&) {
-    tell_failure(store, MemoryError(fmt::format("rank {} ran out of memory while layouts were compared", world.rank())));
+    report_failure(store, MemoryError(fmt::format("rank {} ran out of memory while layouts were compared", world.rank())));
     throw;
   } catch (const Error& error) {
-    tell_failure(store, error);
+    report_failure(store, error);
     throw;
   }
 }

@@ -16,7 +16,7 @@ namespace weft {
 
 LayoutComparison compare_recipe(const Recipe& whole, const World& world, const CompareRecipeOptions& options) {
   Recipe recipe = whole;
-  recipe.batch.ramp.clear();  // each phase is a step like any other: the largest is compared
+  recipe.batch.ramp.clear();  // all phases take the same kind of step: compares the last, largest one
   at::set_num_threads(threads_of(recipe, world));
   const Plan plan = shared_plan(recipe, world);
   const ResolvedLayout& layout = plan.layout;

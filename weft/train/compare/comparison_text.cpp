@@ -16,14 +16,14 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr int64_t kFewUlps = 1 << 24;  ///< more are a number near zero, or of the other sign, and tell nothing
+constexpr int64_t kFewUlps = 1 << 24;  ///< beyond this a number is near zero or has the other sign: ulps are meaningless
 
 std::string when(const Deviation& deviation) {
   if (deviation.step == 0) return "before the first step";
   return fmt::format("{} step {}", deviation.is_weight ? "after" : "in", deviation.step);
 }
 
-/// "weights of h.0.bias after step 1, by up to 12 ulps (1.2e-03 of the largest element)"
+/// Formats "weights of h.0.bias after step 1, by up to 12 ulps (1.2e-03 of the largest element)".
 std::string deviation_text(const Deviation& deviation) {
   if (!deviation.is_weight)
     return fmt::format("the {} {}, by {:.1e} of itself", deviation.what, when(deviation), deviation.relative);
@@ -39,7 +39,7 @@ std::string rounding_text(const Deviation& deviation) {
   return deviation.allowed > 0.0 ? fmt::format("; rounding explains {:.1e}", deviation.allowed) : "";
 }
 
-/// "8 after step 2", for steps in which there are more or fewer of them than before.
+/// Formats "8 after step 2", for steps whose count differs from the step before.
 std::string counts_text(const LayoutComparison& comparison) {
   std::map<int64_t, int64_t> counts;
   for (const Deviation& deviation : comparison.deviations) counts[deviation.step] += deviation.is_weight ? 1 : 0;
@@ -58,23 +58,23 @@ std::string numbers_text(const LayoutComparison& comparison) {
     const auto first = std::find_if(comparison.deviations.begin(), comparison.deviations.end(),
                                     [what](const Deviation& deviation) { return deviation.what == what; });
     if (first == comparison.deviations.end()) continue;
-    text += fmt::format("  {}: from step {} on, there by {:.1e} of itself\n", what, first->step, first->relative);
+    text += fmt::format("  {}: from step {} on, by {:.1e} of itself\n", what, first->step, first->relative);
   }
   return text;
 }
 
 std::string tried_text(const SwitchedOff& tried) {
   return fmt::format("  without {}: {}\n", fmt::join(tried.names, ", "),
-                     tried.not_run.empty() ? std::string(name(tried.likeness)) : "not run, as " + tried.not_run);
+                     tried.not_run.empty() ? std::string(name(tried.match)) : "not run: " + tried.not_run);
 }
 
-/// What does not compute the same twice; empty where nothing was found.
+/// Describes the computation that does not repeat; empty if none was found.
 std::string not_repeated_text(const NotRepeated& found) {
   if (found.what.empty()) return "";
-  if (!found.what.starts_with("block")) return "its data are others the second time";
+  if (!found.what.starts_with("block")) return "its data differ the second time";
   return fmt::format(
-      "the forward of {} gives other outputs for the same inputs {}; let it draw from LibTorch's default "
-      "generators or by key (nn/random.h), and tell of what it keeps in parameters() or buffers()",
+      "the forward of {} gives different outputs for the same inputs {}; draw from LibTorch's default "
+      "generators or by key (nn/random.h), and list its state in parameters() or buffers()",
       found.what, found.at_once ? "when it is called again" : "in a second run");
 }
 
@@ -87,9 +87,9 @@ std::string cause_text(const LayoutComparison& comparison) {
   if (!not_repeated.empty()) return not_repeated;
   const std::string names = fmt::format("{}", fmt::join(comparison.causes, comparison.together ? " and " : ", "));
   if (comparison.causes.empty()) return "no part of the layout could be switched off";
-  if (comparison.together) return fmt::format("{} together do it: the difference goes when all of them are off", names);
-  if (comparison.causes.size() == 1) return fmt::format("{} does it: the difference goes when it is off", names);
-  return fmt::format("it takes each of {}: the difference goes when any is off", names);
+  if (comparison.together) return fmt::format("{} together cause it: the difference disappears when all are off", names);
+  if (comparison.causes.size() == 1) return fmt::format("{} causes it: the difference disappears when it is off", names);
+  return fmt::format("the difference needs all of {}: it disappears when any is off", names);
 }
 
 std::string rest_text(const LayoutComparison& comparison) {
@@ -111,9 +111,9 @@ Json json_of(const Deviation* deviation) {
 
 std::string comparison_text(const LayoutComparison& comparison) {
   std::string text = fmt::format("{} on {} as on {}: {}\n", counted(comparison.steps, "step"), comparison.layout,
-                                 comparison.against, name(comparison.likeness));
+                                 comparison.against, name(comparison.match));
   const Deviation* first = comparison.first();
-  if (first == nullptr && comparison.likeness == Likeness::different)
+  if (first == nullptr && comparison.match == LayoutMatch::different)
     return text + fmt::format("  {}\n", cause_text(comparison));
   if (first == nullptr) {
     return text +
@@ -126,7 +126,7 @@ std::string comparison_text(const LayoutComparison& comparison) {
   }
   text += numbers_text(comparison);
   text += fmt::format("  parameters, of {}: {}\n", comparison.parameters, counts_text(comparison));
-  if (comparison.likeness == Likeness::within_rounding) return text + rest_text(comparison) + advice(comparison);
+  if (comparison.match == LayoutMatch::within_rounding) return text + rest_text(comparison) + advice(comparison);
   for (const SwitchedOff& tried : comparison.tried) text += tried_text(tried);
   return text + fmt::format("  {}\n", cause_text(comparison));
 }
@@ -142,7 +142,7 @@ std::string comparison_json(const LayoutComparison& comparison) {
   Json tried = Json::array(), deviations = Json::array();
   for (const SwitchedOff& one : comparison.tried) {
     tried.push_back({{"off", one.names},
-                     {"verdict", one.not_run.empty() ? Json(name(one.likeness)) : Json(nullptr)},
+                     {"verdict", one.not_run.empty() ? Json(name(one.match)) : Json(nullptr)},
                      {"not_run", one.not_run.empty() ? Json(nullptr) : Json(one.not_run)}});
   }
   for (const Deviation& deviation : comparison.deviations) deviations.push_back(json_of(&deviation));
@@ -150,7 +150,7 @@ std::string comparison_json(const LayoutComparison& comparison) {
   const Json json = {{"layout", comparison.layout},
                      {"steps", comparison.steps},
                      {"parameters", comparison.parameters},
-                     {"verdict", name(comparison.likeness)},
+                     {"verdict", name(comparison.match)},
                      {"against", comparison.against},
                      {"rest_as", comparison.rest_as.empty() ? Json(nullptr) : Json(comparison.rest_as)},
                      {"exact", comparison.exact},

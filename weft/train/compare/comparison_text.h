@@ -1,4 +1,4 @@
-// What a comparison of layouts found, for people and as JSON.
+// The result of a layout comparison, as text and as JSON.
 #pragma once
 
 #include <string>
@@ -7,13 +7,13 @@
 
 namespace weft {
 
-/// All of it, in lines; the first has the verdict: "3 steps on dp 2 as on one device: bit-identical".
+/// Formats the whole result in lines; the first has the verdict: "3 steps on dp 2 as on one device: bit-identical".
 std::string comparison_text(const LayoutComparison& comparison);
 
-/// A line on a difference, for the end of a log: what differs first, and what does it.
+/// One line about a difference, for the end of a log: the first deviation and its cause.
 std::string difference_line(const LayoutComparison& comparison);
 
-/// All of it as JSON, on lines; what is not there is null.
+/// The whole result as multi-line JSON; missing values are null.
 std::string comparison_json(const LayoutComparison& comparison);
 
 }  // namespace weft

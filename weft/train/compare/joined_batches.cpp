@@ -19,8 +19,8 @@ int size_of(const std::vector<AxisSize>& axes, const std::string& name) {
   return found == axes.end() ? 1 : found->size;
 }
 
-/// The ranks of a whole layout, by their places among those that read different samples, that one of a part of it stands for:
-/// in sets that are normalised together.
+/// Ranks of the whole layout that one rank of the reduced layout replaces, in sets that are normalised together. Ranks are
+/// indices among those that read different samples.
 std::vector<std::vector<int>> joined_ranks(const LayoutSettings& settings, int place) {
   const AxisSet together = axes_of(settings.options.layout.sync_batch_norm);
   const int shards = size_of(settings.whole, "shard"), own_shards = size_of(settings.axes, "shard");
@@ -37,7 +37,7 @@ std::vector<std::vector<int>> joined_ranks(const LayoutSettings& settings, int p
   return result;
 }
 
-/// One set's micro-batches after the other's.
+/// Joins the micro-batches of a set along the batch.
 class Joined {
  public:
   Joined(const BatchSource& batches, const LoaderOptions& options, const LayoutSettings& settings) {
@@ -77,7 +77,7 @@ class Joined {
 
  private:
   std::vector<std::vector<Trainer::Next>> sources_;  ///< by set
-  int64_t micro_batches_ = 1;                        ///< a step, of each set
+  int64_t micro_batches_ = 1;                        ///< per step and set
   int64_t taken_ = 0;
 };
 

@@ -1,5 +1,5 @@
-// joined_batches: what fewer ranks train on in place of those of a layout that normalises samples together
-// (layout.sync_batch_norm): the same samples must meet there.
+// joined_batches: training data for runs on fewer ranks than a layout with layout.sync_batch_norm. Those
+// runs must normalise the same samples together.
 #pragma once
 
 #include "weft/train/compare/batch_source.h"
@@ -7,9 +7,9 @@
 
 namespace weft {
 
-/// Micro-batches for `options`, those of the trainer of `settings`. Where axes of the layout that its samples are normalised
-/// over are switched off (LayoutSettings::whole), each is the k-th micro-batches of all ranks along them, side by side.
-/// What draws random numbers for samples by their places in the run draws others there, where a rank has several micro-batches.
+/// Micro-batches for `options` and the trainer of `settings`. If axes over which the layout normalises are switched off
+/// (LayoutSettings::whole), micro-batch k joins those numbered k of all ranks along those axes. Per-sample random draws keyed
+/// by position in the run then differ if a rank has several micro-batches.
 Trainer::Next joined_batches(const BatchSource& batches, const LoaderOptions& options, const LayoutSettings& settings);
 
 }  // namespace weft

@@ -5,8 +5,8 @@
 namespace weft {
 
 const Deviation* LayoutComparison::first() const {
-  const auto tells = [this](const Deviation& deviation) { return likeness != Likeness::different || !deviation.is_rounding(); };
-  const auto found = std::find_if(deviations.begin(), deviations.end(), tells);
+  const auto shows = [this](const Deviation& deviation) { return match != LayoutMatch::different || !deviation.is_rounding(); };
+  const auto found = std::find_if(deviations.begin(), deviations.end(), shows);
   return found == deviations.end() ? nullptr : &*found;
 }
 

@@ -1,4 +1,4 @@
-// LayoutComparison: what came of training the same steps in a layout and on one device (run/compare_layouts.h). Plain data.
+// LayoutComparison: result of training the same steps in a layout and on one device (compare/compare_layouts.h). Plain data.
 #pragma once
 
 #include <cstdint>
@@ -10,69 +10,68 @@
 
 namespace weft {
 
-/// How like two trainings are.
-enum class Likeness : uint8_t {
+/// How closely two trainings match.
+enum class LayoutMatch : uint8_t {
   bit_identical,    ///< losses, norms and weights have the same bits
-  within_rounding,  ///< they differ as sums in another order do, which this layout may
-  different,        ///< they differ by more, or at all where the layout promises the same bits
+  within_rounding,  ///< they differ only as far as a changed order of sums explains
+  different,        ///< they differ by more, or differ although the layout promises equal bits
 };
-/// The words for it.
-inline constexpr EnumNames<Likeness, 3> kLikenesses("bit-identical", "within rounding", "different");
-/// The word for it.
-inline std::string_view name(Likeness likeness) { return kLikenesses.of(likeness); }
+/// Names of the verdicts.
+inline constexpr EnumNames<LayoutMatch, 3> kLayoutMatches("bit-identical", "within rounding", "different");
+/// Returns the name of a verdict.
+inline std::string_view name(LayoutMatch match) { return kLayoutMatches.of(match); }
 
 inline constexpr char kLoss[] = "loss";                   ///< Deviation::what: StepResult::loss
 inline constexpr char kTargetCount[] = "target count";    ///< StepResult::count
 inline constexpr char kGradientNorm[] = "gradient norm";  ///< StepResult::norm
 
-/// A number, or a parameter, that is not what it is on one device.
+/// A number or parameter that differs from one device.
 struct Deviation {
-  std::string what;        ///< one of those, or the parameter's name
-  int64_t step = 0;        ///< counted from 1: weights are those after it; 0: the first values
-  int64_t ulps = 0;        ///< parameters: most units in the last place of float32 that an element is off
-  double relative = 0.0;   ///< most that an element is off, over the largest element; 2 where one is not a number
-  double changed = 0.0;    ///< parameters: most that an element has changed since the start on one device, over the largest
-  double allowed = 0.0;    ///< what of that counts as rounding; 0: nothing
-  bool is_weight = false;  ///< a parameter, or a statistic
+  std::string what;        ///< one of the above, or the parameter's name
+  int64_t step = 0;        ///< counted from 1, for weights after it; 0: initial values
+  int64_t ulps = 0;        ///< parameters: largest element deviation in float32 units in the last place
+  double relative = 0.0;   ///< largest element deviation relative to the largest element; 2 if one is not finite
+  double changed = 0.0;    ///< parameters: largest change since the start on one device, relative to the largest element
+  double allowed = 0.0;    ///< part of that explained by rounding; 0: none
+  bool is_weight = false;  ///< a parameter or a statistic
 
-  bool is_rounding() const { return allowed > 0.0 && relative <= allowed; }  ///< not more than that
+  bool is_rounding() const { return allowed > 0.0 && relative <= allowed; }  ///< explained by rounding
 };
 
-/// What computes something else the second time.
+/// A computation whose result varies between runs.
 struct NotRepeated {
-  std::string what = {};  ///< "block 'h.3'", "the data"; empty: nothing was found
-  bool at_once = false;   ///< of a block: a second forward in the same place; otherwise one in a second run
+  std::string what = {};  ///< "block 'h.3'", "the data"; empty: none was found
+  bool at_once = false;   ///< for a block: differs between two forwards in a row; otherwise between runs
 };
 
-/// A run with something of the layout switched off.
+/// A run with part of the layout switched off.
 struct SwitchedOff {
-  std::vector<std::string> names;           ///< what was off: "dp", "layout.recompute"
-  Likeness likeness = Likeness::different;  ///< to the reference, the one device
-  std::string not_run;                      ///< why there was no such run; empty: there was
+  std::vector<std::string> names;              ///< parts switched off: "dp", "layout.recompute"
+  LayoutMatch match = LayoutMatch::different;  ///< compared with the reference on one device
+  std::string not_run;                         ///< why the run was not made; empty: it was
 };
 
-/// What came of a comparison.
+/// Result of a comparison.
 struct LayoutComparison {
-  std::string layout;                           ///< "pp 2 x dp 2"
-  std::string against = "one device";           ///< what the deviations are from; or rest_as, where all is well but for that
-  int64_t steps = 0;                            ///< trained
-  int64_t parameters = 0;                       ///< that were compared, by name: statistics too
-  Likeness likeness = Likeness::bit_identical;  ///< the verdict; known on every rank, the rest on rank 0
-  bool exact = false;  ///< any other bit counts: the layout promises the same (run.reproducible_slots), or so it was asked
-  bool may_promise = false;                ///< with reproducible slots it would
-  std::vector<Deviation> deviations = {};  ///< in order: by step, then loss, count, norm, parameters by name
-  /// "tp 2": what splits sums and may round, where the rest of the layout was compared with that alone, to the bit; else empty.
+  std::string layout;                              ///< "pp 2 x dp 2"
+  std::string against = "one device";              ///< reference of the deviations; rest_as if only that comparison failed
+  int64_t steps = 0;                               ///< trained steps
+  int64_t parameters = 0;                          ///< number compared, by name, including statistics
+  LayoutMatch match = LayoutMatch::bit_identical;  ///< the verdict, on every rank; the rest is on rank 0
+  bool exact = false;        ///< any differing bit counts: equal bits are promised (run.reproducible_slots) or requested
+  bool may_promise = false;  ///< reproducible slots would promise equal bits
+  std::vector<Deviation> deviations = {};  ///< by step, then loss, count, norm, parameters by name
+  /// "tp 2": the sum-splitting part that may round, if the rest of the layout was compared with it alone, bitwise; else empty.
   std::string rest_as = {};
-  bool repeats =
-      true;  ///< the run that all are compared with gives the same bits a second time; looked at where something differs
-  NotRepeated not_repeated = {};         ///< why not, where forwards on one device tell
-  std::vector<SwitchedOff> tried = {};   ///< where it is different: runs that look for the cause
-  std::vector<std::string> causes = {};  ///< what makes the difference: each of these alone, or
-  bool together = false;                 ///< all of them together: the smallest such set that was found
+  bool repeats = true;                   ///< the reference run repeats bit by bit; checked only if something differs
+  NotRepeated not_repeated = {};         ///< what does not repeat, if forwards on one device show it
+  std::vector<SwitchedOff> tried = {};   ///< if different: runs in search of the cause
+  std::vector<std::string> causes = {};  ///< parts that cause the difference: switching off any one of them removes it
+  bool together = false;                 ///< only switching off all `causes` removes it: the smallest such set found
 
-  /// The first that tells: beyond rounding where the verdict is different; null where the bits are the same.
+  /// The first relevant deviation: beyond rounding if the verdict is different; null if the bits are equal.
   const Deviation* first() const;
-  /// The largest, relative to what it should be, of parameters; null where none deviates.
+  /// The parameter with the largest relative deviation; null if none deviates.
   const Deviation* largest() const;
 };
 

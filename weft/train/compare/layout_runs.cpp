@@ -22,26 +22,26 @@ namespace {
 
 constexpr char kEnd[] = "end";
 
-/// call(), whose errors tell in which run; at their end, as that of a LostRank begins with its rank.
+/// Runs call(); appends the run to the text of errors, because a LostRank error must start with its rank.
 template <class Call>
 auto in_run(const std::string& run, const Call& call) {
-  const auto told = [&](const std::exception& error) { return fmt::format("{} (in the run on {})", error.what(), run); };
+  const auto text = [&](const std::exception& error) { return fmt::format("{} (in the run on {})", error.what(), run); };
   try {
     return call();
   } catch (const LostRank& error) {
-    throw LostRank(error.rank(), told(error));
+    throw LostRank(error.rank(), text(error));
   } catch (const CommError& error) {
-    throw CommError(told(error));
+    throw CommError(text(error));
   } catch (const InputError& error) {
-    throw InputError(told(error));
+    throw InputError(text(error));
   } catch (const NumericError& error) {
-    throw NumericError(told(error));
+    throw NumericError(text(error));
   } catch (const MemoryError& error) {
-    throw MemoryError(told(error));
+    throw MemoryError(text(error));
   } catch (const std::bad_alloc&) {
     throw;
   } catch (const std::exception& error) {
-    throw Error(told(error));
+    throw Error(text(error));
   }
 }
 
@@ -63,7 +63,7 @@ std::vector<std::string> names_of(const std::vector<LayoutSwitch>& switches) {
 
 Mesh mesh_of(const World& part, const LayoutRun& run) { return {part, run.settings.axes}; }
 
-/// A trainer of the run; does not communicate.
+/// Makes the run's trainer; does not communicate.
 Trainer make_trainer(const Mesh& mesh, const TrainedSteps& trained, const LayoutRun& run, RepeatCheck* watching = nullptr) {
   TrainerOptions options = run.settings.options;
   if (trained.prepare) trained.prepare(mesh, options);
@@ -76,21 +76,21 @@ Trainer make_trainer(const Mesh& mesh, const TrainedSteps& trained, const Layout
 }  // namespace
 
 std::string LayoutRun::text() const {
-  const bool alone = settings.ranks() == 1;  // then that the axes are off goes without saying
-  std::vector<std::string> told;
+  const bool alone = settings.ranks() == 1;  // one device obviously has no axes
+  std::vector<std::string> names;
   for (const LayoutSwitch& part : off) {
-    if (!alone || !part.is_axis) told.push_back(part.name);
+    if (!alone || !part.is_axis) names.push_back(part.name);
   }
-  return settings.text() + (told.empty() ? "" : fmt::format(", without {}", fmt::join(told, ", "))) +
+  return settings.text() + (names.empty() ? "" : fmt::format(", without {}", fmt::join(names, ", "))) +
          (noise > 0 ? fmt::format(", with rounding noise {}", noise) : "");
 }
 
-/// What the first run came to, step by step from the first values on.
+/// The first run, step by step from the initial values.
 struct LayoutRuns::Reference {
   struct Weight {
     std::string name;
     at::Tensor value;
-    double changed;  ///< most that an element has changed since the start, over the largest
+    double changed;  ///< largest change of an element since the start, relative to the largest
   };
   struct Step {
     StepResult result;
@@ -124,7 +124,7 @@ void LayoutRuns::Reference::compare(Trainer& trainer, int64_t step, const StepRe
     const Weight& weight = expected.weights.at(place++);
     if (weight.name != name || weight.value.sizes() != value.sizes()) {
       throw InputError(
-          fmt::format("comparing layouts: parameter '{}' is '{}' on one device; the model must be made alike in "
+          fmt::format("comparing layouts: parameter '{}' is '{}' on one device; the model must be the same in "
                       "every run",
                       name, weight.name));
     }
@@ -171,7 +171,7 @@ std::vector<Deviation> LayoutRuns::compared(const LayoutRun& run, bool watched) 
   return deviations;
 }
 
-// Threads stand for the ranks, as nothing communicates.
+// Threads stand in for the ranks, because nothing communicates.
 std::string LayoutRuns::refusal(const LayoutRun& run) const {
   try {
     make_trainer(mesh_of(World::threads(run.settings.ranks())[0], run), trained_, run);
@@ -215,9 +215,9 @@ void LayoutRuns::end(const std::string& text) {
 std::string LayoutRuns::follow(const std::function<LayoutRun(const std::vector<std::string>& off)>& run_of) {
   while (true) {
     const std::string key = fmt::format("run/{}", runs_++);
-    const std::string told = await(key);
-    std::vector<std::string> words = words_of(told);
-    if (words.at(0) == kEnd) return told.substr(sizeof(kEnd));
+    const std::string text = await(key);
+    std::vector<std::string> words = words_of(text);
+    if (words.at(0) == kEnd) return text.substr(sizeof(kEnd));
     const int ranks = std::stoi(words[0]);
     const std::optional<World> part = world_.part(ranks);
     words.erase(words.begin());

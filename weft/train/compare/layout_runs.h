@@ -1,12 +1,12 @@
-// LayoutRuns: trains the same steps again and again, on all ranks or fewer, each run compared with the first, on one device,
-// or with a later one in its place.
+// LayoutRuns: trains the same steps repeatedly, on all ranks or fewer, and compares each run with a reference: the first run,
+// on one device, or a later run that replaces it.
 //
-// Rank 0 takes part in every run and says which is next; a run in a mesh of n ranks is on the first n, and the others wait.
-// They wait for rank 0 step by step, each time for the timeout times the number of ranks, as one device does the work of all: a
-// long run ends no wait, and whoever hangs is named.
+// Rank 0 takes part in every run and chooses the next one; a run in a mesh of n ranks is on the first n, and the others wait.
+// They wait for each step of rank 0, at most the timeout times the number of ranks, because one device may do the work of all.
+// So a long run does not time out, and a hung rank is named.
 //
-// Rank 0 keeps the whole weights after every step of that run, in float32 on the CPU: (steps + 1) x 4 bytes an element.
-// Later runs are compared as they go. Each run gathers the weights steps + 1 times beside its own traffic.
+// Rank 0 keeps the whole weights after every step of the reference, in float32 on the CPU: (steps + 1) x 4 bytes per element.
+// Later runs are compared as they go. Each run gathers the weights steps + 1 times on top of its own traffic.
 #pragma once
 
 #include <chrono>
@@ -25,54 +25,54 @@
 
 namespace weft {
 
-/// What is trained, however it is laid out.
+/// The training to repeat, independent of layout.
 struct TrainedSteps {
-  std::function<Model()> model;     ///< makes the model anew for every run; on several threads where ranks are threads
-  OptimizerOptions optimizer = {};  ///< of every run
+  std::function<Model()> model;     ///< makes a new model for every run; called from several threads if ranks are threads
+  OptimizerOptions optimizer = {};  ///< for every run
   BatchSource batches;              ///< the same samples in every run
-  int64_t steps = 3;                ///< of every run
-  /// Called for each run on each rank of it, before its model is made: where a program of one's own goes into the options. Rank
-  /// 0 may be asked for a mesh that no run is made on. Empty: the trainer's own programs.
+  int64_t steps = 3;                ///< per run
+  /// Called on each rank of a run before its model is made, to put a custom program into the options. Rank 0 may call it for a
+  /// mesh that no run uses. Empty: the trainer's own programs.
   std::function<void(const Mesh& mesh, TrainerOptions& options)> prepare = {};
 };
 
-/// A run of a comparison.
+/// One run of a comparison.
 struct LayoutRun {
   LayoutSettings settings;        ///< of the run
-  std::vector<LayoutSwitch> off;  ///< what is switched off in it
-  int noise = 0;                  ///< number of its rounding_noise.h; 0: none
+  std::vector<LayoutSwitch> off;  ///< parts switched off
+  int noise = 0;                  ///< `number` for with_rounding_noise(); 0: no noise
 
-  std::string text() const;  ///< for people: "dp 2, without layout.recompute"
+  std::string text() const;  ///< Formats "dp 2, without layout.recompute".
 };
 
-/// Runs of one comparison, on one rank.
+/// The runs of one comparison, on one rank.
 class LayoutRuns {
  public:
-  /// `store` is of all ranks; none in a world of one. World and steps must outlive this.
+  /// `store` is shared by all ranks; empty in a world of one. World and steps must outlive this.
   LayoutRuns(const World& world, const TrainedSteps& trained, std::optional<Store> store, std::chrono::milliseconds timeout);
   ~LayoutRuns();
 
-  /// On rank 0: makes the run that later ones are compared with: the first, on one device, or another in its place.
+  /// On rank 0: makes the reference run (the first, on one device) or its replacement.
   void make_reference(const LayoutRun& run);
-  /// On rank 0: makes that run again, if it is on one device; as compare().
+  /// On rank 0: repeats a run on one device and compares like compare().
   std::vector<Deviation> repeat(const LayoutRun& run);
-  /// On rank 0: what computes something else the second time, as both of these runs tell (repeat_check.h).
+  /// On rank 0: the computation that varied between the last two runs (repeat_check.h).
   NotRepeated not_repeated() const { return repeats_.found(); }
-  /// On rank 0: makes another run; where it deviates from that one, in order.
+  /// On rank 0: makes another run; returns its deviations from the reference, in order.
   std::vector<Deviation> compare(const LayoutRun& run);
-  /// On rank 0: the InputError of a trainer that keeps the run from being made; empty: nothing does.
+  /// On rank 0: the trainer's InputError that prevents the run; empty: none.
   std::string refusal(const LayoutRun& run) const;
-  /// On rank 0: the last run was made; `text` is what follow() returns.
+  /// On rank 0: ends the others' follow(), which returns `text`.
   void end(const std::string& text);
-  /// On rank 0: how many parameters are compared.
+  /// On rank 0: number of compared parameters.
   int64_t num_parameters() const;
 
-  /// On all others: takes part in rank 0's runs until the last was made. `run_of` tells the run in which these are off.
+  /// On all other ranks: takes part in rank 0's runs until the last. `run_of` returns the run with these parts off.
   std::string follow(const std::function<LayoutRun(const std::vector<std::string>& off)>& run_of);
 
  private:
   struct Reference;
-  /// Sees the trainer before the first step and after each; steps are counted from 1.
+  /// Called with the trainer before the first step and after each; steps count from 1.
   using Visit = std::function<void(Trainer& trainer, int64_t step, const StepResult& result)>;
 
   std::vector<Deviation> compared(const LayoutRun& run, bool watched);

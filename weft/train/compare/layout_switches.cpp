@@ -26,7 +26,7 @@ void switch_off_axis(LayoutSettings& settings, const std::string& name) {
     layout.master = false;
   }
   if (name == "shard") layout.inner_shards = 0;
-  if (name == "dp" || name == "shard") layout.pipeline.given = {};  // it is for so many micro-batches a rank
+  if (name == "dp" || name == "shard") layout.pipeline.given = {};  // given for one number of micro-batches per rank
   if (name == "tp") {
     layout.sequence_parallel = false;
     layout.tp_chunks = 1;
@@ -39,7 +39,7 @@ bool has_axis(const LayoutSettings& settings, const std::string& name) {
                      [&](const AxisSize& axis) { return axis.name == name && axis.size > 1; });
 }
 
-/// A choice: its key, the axis without which it means nothing, whether it is on, and how it is switched off.
+/// A choice: its key, the axis it depends on, its state, and how to switch it off.
 struct Choice {
   const char* name;
   const char* axis;

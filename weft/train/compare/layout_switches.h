@@ -1,9 +1,9 @@
-// The parts of a layout that can be switched off one at a time, to find which of them changes a result: axes of the mesh, then
-// choices beside it.
+// Parts of a layout that can be switched off one by one, to find the one that changes a result: axes of the mesh, then further
+// choices.
 //
-// All off is one device that computes the same micro-batches one after another. The micro-batch, the precision and the slots
-// are no switches: they belong to what is computed. So does what is normalised together: without the axis, in one micro-batch
-// (joined_batches.h).
+// With all off, one device computes the same micro-batches in sequence. The micro-batch, the precision and the slots are not
+// switches: they define what is computed. So does the set of samples normalised together: with its axis off, one micro-batch
+// holds the set (joined_batches.h).
 #pragma once
 
 #include <functional>
@@ -15,11 +15,11 @@
 
 namespace weft {
 
-/// A mesh's axes, and what a trainer on it does.
+/// A mesh's axes, and the options of a trainer on it.
 struct LayoutSettings {
-  std::vector<AxisSize> axes;  ///< as Mesh takes them
+  std::vector<AxisSize> axes;  ///< as passed to Mesh
   TrainerOptions options;      ///< TrainerOptions::layout holds the choices
-  /// Before an axis was switched off whose samples are normalised together (layout.sync_batch_norm); else empty.
+  /// The axes before one with joint normalisation (layout.sync_batch_norm) was switched off; else empty.
   std::vector<AxisSize> whole = {};
 
   int ranks() const;         ///< the product of the axes
@@ -29,15 +29,15 @@ struct LayoutSettings {
 /// One part of a layout.
 struct LayoutSwitch {
   std::string name;                          ///< "dp", or a key of recipes: "layout.recompute"
-  bool is_axis = true;                       ///< of the mesh
-  std::function<void(LayoutSettings&)> off;  ///< switches it off, with what cannot be without it
+  bool is_axis = true;                       ///< a mesh axis
+  std::function<void(LayoutSettings&)> off;  ///< switches it off, with everything that depends on it
 };
 
-/// What is on in the settings: axes above size one, outermost first, then choices.
+/// The active parts of the settings: axes above size one, outermost first, then choices.
 std::vector<LayoutSwitch> layout_switches(const LayoutSettings& settings);
 
-/// The settings without these of their switches. A program is for the whole layout, a schedule that was made beforehand for so
-/// many micro-batches a rank: where they do not fit any more the trainer makes its own, a schedule by its name.
+/// Returns the settings without these switches. A program fits only the whole layout, and a given schedule fits only one number
+/// of micro-batches per rank. If they no longer fit, the trainer makes its own, with a schedule of the same name.
 LayoutSettings without(LayoutSettings settings, const std::vector<LayoutSwitch>& switches);
 
 }  // namespace weft

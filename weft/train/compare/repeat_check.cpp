@@ -9,7 +9,7 @@
 
 namespace weft {
 
-/// What blocks did in the first run, in order.
+/// Records of the blocks' calls in the first run, in order.
 struct RepeatCheck::Notes {
   struct Call {
     std::string block;
@@ -21,17 +21,17 @@ struct RepeatCheck::Notes {
     if (!found.what.empty() || place >= calls.size()) return;
     const Call& before = calls[place++];
     if (before.block != block || (before.inputs == inputs && before.outputs == outputs)) return;
-    // Inputs that differ first are the data: those of later blocks are other blocks' outputs.
+    // If the first difference is in inputs, it is in the data: inputs of later blocks are outputs of earlier ones.
     found = {.what = before.inputs == inputs ? "block '" + block + "'" : "the data", .at_once = false};
   }
 
   std::vector<Call> calls;
-  size_t place = 0;    ///< of the next call of a later run
-  bool again = false;  ///< a later run
+  size_t place = 0;    ///< index of the next call in a later run
+  bool again = false;  ///< in a later run
   NotRepeated found;
 };
 
-class RepeatCheck::Watched : public Block, public DrawsAs {
+class RepeatCheck::Watched : public Block, public HasRandomName {
  public:
   Watched(const NamedBlock& named, at::Device device, std::shared_ptr<Notes> notes)
       : block_(named.block), name_(named.name), device_(device), notes_(std::move(notes)) {}
@@ -67,7 +67,7 @@ class RepeatCheck::Watched : public Block, public DrawsAs {
     }
     return values;
   }
-  /// Unseen by autograd, which has the parameters beside them for changed otherwise.
+  /// Bypasses autograd, which would otherwise consider the parameters in the same buffer modified.
   void set_statistics(const std::vector<at::Tensor>& values) {
     size_t i = 0;
     for (const ParamSpec& spec : block_->parameters()) {

@@ -1,7 +1,7 @@
-// RepeatCheck: whether the blocks of a model compute the same twice, in a run and in a second one that is the same.
+// RepeatCheck: checks that a model's blocks repeat their results, within a run and in an identical second run.
 //
-// In the first step of a run each forward is made twice, with the same random numbers, statistics and inputs, and what went in
-// and came out is noted, 16 bytes a call, to be compared with the next run. Costs the first step's forwards once more.
+// In the first step of a run each forward runs twice, with the same random numbers, statistics and inputs, and hashes of inputs
+// and outputs, 16 bytes per call, are kept for the next run. Costs the first step's forwards once more.
 #pragma once
 
 #include <memory>
@@ -11,15 +11,15 @@
 
 namespace weft {
 
-/// Of runs on one device.
+/// For runs on one device.
 class RepeatCheck {
  public:
   RepeatCheck();
   ~RepeatCheck();
 
-  /// The model, watched in the run that follows: the first is what later ones are compared with.
+  /// Wraps the model to watch it in the next run; later runs are compared with the first.
   Model watch(Model model, at::Device device);
-  /// What was found so far.
+  /// The result so far.
   NotRepeated found() const;
 
  private:

@@ -16,7 +16,7 @@ namespace weft {
 
 namespace {
 
-/// The distance of 1 to the next number of the type.
+/// Distance from 1 to the next number of the type.
 double spacing(Precision precision) {
   switch (precision) {
     case Precision::bf16:
@@ -29,7 +29,7 @@ double spacing(Precision precision) {
   return 0x1p-23;
 }
 
-class Noisy : public Block, public DrawsAs {
+class Noisy : public Block, public HasRandomName {
  public:
   Noisy(std::shared_ptr<Block> block, std::string name, double most)
       : block_(std::move(block)), name_(std::move(name)), most_(most) {}

@@ -1,8 +1,8 @@
-// A model whose blocks round otherwise: to measure what rounding does to a training.
+// A model whose blocks round differently: measures the effect of rounding on a training.
 //
-// How far rounding takes a few steps apart depends on the model and the optimizer: AdamW makes whole steps of the noise of a
-// gradient that is truly zero (the bias of an attention's keys). So it is measured: each element of each block's outputs is
-// multiplied by 1 + 2 u e, with u uniform in [-1, 1) and e the spacing of the type that blocks compute in; its gradient is too.
+// How far rounding separates two trainings depends on model and optimizer: AdamW makes full steps from the noise of a gradient
+// whose true value is zero (that of the bias of attention keys). So the effect is measured: each element of each block's
+// outputs is multiplied by 1 + 2 u e, with u uniform in [-1, 1) and e the spacing of the compute dtype; so is its gradient.
 // Costs a pass over every activation.
 #pragma once
 
@@ -13,7 +13,7 @@
 
 namespace weft {
 
-/// The model with that noise, keyed by `number`, seed, block, step and sample, and by nothing else.
+/// Returns the model with that noise, keyed only by `number`, seed, block, step and sample.
 Model with_rounding_noise(Model model, Precision precision, int number);
 
 }  // namespace weft

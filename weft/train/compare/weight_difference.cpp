@@ -12,9 +12,9 @@ namespace weft {
 
 namespace {
 
-constexpr double kMost = 2.0;  ///< of the relative difference: a = -b
+constexpr double kMost = 2.0;  ///< largest relative difference: a = -b
 
-/// Numbers a float so that neighbours have neighbouring numbers: ..., -2, -1 for -0, 0 for +0, 1, ...
+/// Maps floats to integers that preserve order: ..., -2, -1 for -0, 0 for +0, 1, ...
 int64_t place(float value) {
   const auto bits = std::bit_cast<int32_t>(value);
   return bits >= 0 ? bits : -int64_t{bits & 0x7fffffff} - 1;

@@ -1,4 +1,4 @@
-// How far two float32 tensors are apart: in units in the last place, and relative to their largest element.
+// Distance of two float32 tensors: in units in the last place, and relative to their largest element.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -7,15 +7,14 @@
 
 namespace weft {
 
-/// The most that an element is off.
+/// The largest element deviation.
 struct WeightDifference {
-  int64_t ulps = 0;       ///< units in the last place: float32 values that lie between the two, plus one; 0: the same bits
-  double relative = 0.0;  ///< |a - b| over the largest element of both, 0 to 2; 2 where only one of the two is a number
+  int64_t ulps = 0;       ///< units in the last place: number of float32 values in between, plus one; 0: equal bits
+  double relative = 0.0;  ///< |a - b| over the largest element of both, 0 to 2; 2 if a differing value is not finite
 };
 
-/// Compares contiguous tensors of one shape on the CPU, in one pass and no memory. Zeros of either sign are a unit apart: their
-/// bits differ. Of other types than float32, which buffers have, nothing tells how far they are apart: as far as can be, unless
-/// they have the same bits.
+/// Compares contiguous CPU tensors of one shape, in one pass without extra memory. Zeros of opposite sign are one unit apart,
+/// because their bits differ. Dtypes other than float32 (buffers) give 0 for equal bits, else the maximum.
 WeightDifference weight_difference(const at::Tensor& a, const at::Tensor& b);
 
 }  // namespace weft

@@ -23,20 +23,20 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-constexpr double kLongEnough = 0.02;      ///< seconds that a message for a rate should take
-constexpr int64_t kMostBytes = 32 << 20;  ///< of one
-constexpr int kPings = 20, kTurns = 5;    ///< the best turn counts: others of the machine's disturb only for worse
+constexpr double kLongEnough = 0.02;      ///< target duration in seconds of a rate measurement
+constexpr int64_t kMostBytes = 32 << 20;  ///< per message
+constexpr int kPings = 20, kTurns = 5;    ///< the best turn counts: outside load can only slow a turn down
 
 double seconds_since(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
 
 at::Tensor message(int64_t bytes) { return at::zeros({bytes}, at::TensorOptions(at::kByte)); }
 
-/// One side of a pair, which does what the other side waits for.
+/// One side of a pair; it mirrors the calls of the other.
 class Side {
  public:
   Side(const Group& group, int other, bool leads) : group_(group), other_(other), leads_(leads) {}
 
-  /// Measured by the one that leads; nothing on the other.
+  /// Returns the measurement on the leading side, an empty one on the other.
   PairTime measure() {
     PairTime time;
     time.latency_s = pings();
@@ -72,10 +72,10 @@ class Side {
     return seconds_since(start) / (2.0 * kPings);
   }
 
-  /// From the one side to the other, with an answer.
+  /// Time of a message in one direction, with an answer.
   double message_seconds(int64_t bytes, bool sends) const {
     const at::Tensor data = message(bytes), answer = message(1);
-    if (!leads_ && sends) receive(answer);  // the one that leads is ready
+    if (!leads_ && sends) receive(answer);  // the leading side is ready
     const auto start = Clock::now();
     if (leads_ && !sends) send(answer);
     sends ? send(data) : receive(data);
@@ -113,7 +113,7 @@ double time_of(const Group& group, const std::function<void()>& call, int calls)
     call();
     if (i > 0) seconds.push_back(seconds_since(start));
   }
-  group.barrier("profile").wait();  // a group that ends next has nothing under way
+  group.barrier("profile").wait();  // a group must end with nothing in flight
   return median(std::move(seconds));
 }
 
@@ -127,17 +127,17 @@ std::vector<double> mean_over_ranks(std::vector<double> values, const Group& gro
   return values;
 }
 
-/// Computes for so long, on the threads that operations have.
+/// Computes for this long, on the threads that operations use.
 void compute_for(double seconds, const at::Tensor& matrix, at::Tensor& product) {
   for (const auto start = Clock::now(); seconds_since(start) < seconds;) at::mm_out(product, matrix, matrix);
 }
 
-/// Seconds of an all-reduce as a step makes them: called ahead, and awaited once something else has been computed, for half as
-/// long as one alone takes. So what it waits for cores is in it, where those that carry messages have none of their own.
+/// Seconds per all-reduce as in a training step: started early, and awaited after computing for half as long as it takes alone.
+/// This includes waits for cores, if message threads have no cores of their own.
 double seconds_in_a_row(const Group& group, int64_t numel, double alone_s) {
   constexpr int64_t kRows = 192;
   const at::TensorOptions floats(at::kFloat);
-  alone_s = mean_over_ranks({alone_s}, group, at::kCPU)[0];  // as many calls on all
+  alone_s = mean_over_ranks({alone_s}, group, at::kCPU)[0];  // the same number of calls on all ranks
   const int calls = static_cast<int>(std::clamp(2.0 / std::max(alone_s, 1e-6), 4.0, 24.0));
   const at::Tensor buffers[] = {at::zeros({numel}, floats), at::zeros({numel}, floats)};
   const at::Tensor matrix = at::ones({kRows, kRows}, floats);
@@ -159,7 +159,7 @@ double seconds_in_a_row(const Group& group, int64_t numel, double alone_s) {
   return seconds;
 }
 
-// A latency is that of a round: `rounds` of them in an all-reduce.
+// Latency is per round: an all-reduce has `rounds` of them.
 Link measure_link(const Group& group, at::Device device, int rounds, bool beside) {
   constexpr int64_t kShort = 1 << 10;  // elements
   const int64_t kLong = beside ? 1 << 20 : 4 << 20;
@@ -171,7 +171,7 @@ Link measure_link(const Group& group, at::Device device, int rounds, bool beside
     });
   };
   const double n = group.size();
-  const double bytes = 2.0 * (n - 1.0) / n * 4.0;  // an element
+  const double bytes = 2.0 * (n - 1.0) / n * 4.0;  // per element
   const double brief = seconds(kShort), alone = seconds(kLong);
   const double lengthy = beside ? seconds_in_a_row(group, kLong, alone) : alone;
   const double rate = bytes * static_cast<double>(kLong - kShort) / std::max(lengthy - brief, 1e-9);
@@ -232,7 +232,7 @@ std::vector<PairTime> measure_pairs(const World& world, const Group& all) {
       double* row = table.data_ptr<double>() + 3 * rows.at({first, second});
       if (all.rank() == first) row[0] = time.latency_s, row[1] = time.bytes_per_s[0], row[2] = time.bytes_per_s[1];
     }
-    all.barrier("netcheck's round").wait();  // a deadline for each of them
+    all.barrier("netcheck's round").wait();  // one deadline per round
   }
   all.all_reduce(table, ReduceOp::sum, "netcheck's times").wait();
   for (size_t i = 0; i < pairs.size(); ++i) {
@@ -262,7 +262,7 @@ std::vector<std::string> slow_links(const std::vector<PairTime>& pairs, const st
       const double most = *std::max_element(own.begin(), own.end());
       if (own.size() < 2 || of_host.size() < 3 || most >= share * rate) continue;
       slow_hosts.insert(host);
-      lines.push_back(fmt::format("host {}: none of its links {} exceeds {}/s, where the median is {}/s", host,
+      lines.push_back(fmt::format("host {}: no link {} exceeds {}/s, where the median is {}/s", host,
                                   inside ? "inside" : "to other hosts", format_bytes(static_cast<int64_t>(most)),
                                   format_bytes(static_cast<int64_t>(rate))));
     }
@@ -283,8 +283,8 @@ std::vector<std::string> slow_links(const std::vector<PairTime>& pairs, const st
   return lines;
 }
 
-// A slow network's large calls are made less often: each rank knows from the size before how long they take.
-void measure_calls(const Group& all, int64_t most_bytes, const std::function<void(const CallTimes&)>& tell) {
+// A slow network's large calls are made less often: each rank knows their duration from the previous size.
+void measure_calls(const Group& all, int64_t most_bytes, const std::function<void(const CallTimes&)>& report) {
   constexpr int64_t kGrowth = 16;
   constexpr double kEnough_s = 2.0;
   CallTimes before;
@@ -302,7 +302,7 @@ void measure_calls(const Group& all, int64_t most_bytes, const std::function<voi
     measure(&CallTimes::all_reduce, [&] { all.all_reduce(whole, ReduceOp::sum, "netcheck").wait(); });
     measure(&CallTimes::reduce_scatter, [&] { all.reduce_scatter(shard, whole, ReduceOp::sum, "netcheck").wait(); });
     measure(&CallTimes::all_gather, [&] { all.all_gather(whole, shard, "netcheck").wait(); });
-    tell(now);
+    report(now);
     before = now;
   }
 }

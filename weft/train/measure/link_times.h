@@ -1,4 +1,4 @@
-// Links as they are: what messages and collectives take between the ranks of a world, measured.
+// Measures links: the times of messages and collectives between the ranks of a world.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -14,31 +14,31 @@
 
 namespace weft {
 
-/// A measured value, to no more digits than measuring is good for.
+/// Rounds to the precision of a measurement.
 double four_digits(double value);
 
-/// Seconds of one call, the median of `calls` after one that does not count. Collective over the group, as the call is.
+/// Seconds per call, the median of `calls` after one warm-up. Collective over the group if the call is.
 double time_of(const Group& group, const std::function<void()>& call, int calls = 9);
 
 /// The mean of each value over the ranks of the group, to four digits. Collective.
 std::vector<double> mean_over_ranks(std::vector<double> values, const Group& group, at::Device device);
 
-/// The link of a group's all-reduces, from a short and a long one: seconds = rounds x latency + bytes / rate, where one among n
-/// ranks has 2 (n-1)/n of the bytes, and 2 (n-1) rounds in a ring, 2 in two levels. `beside`: the long ones as a step on CPUs
-/// makes them, one called ahead while something else is computed. Collective.
+/// The link of a group's all-reduces, from a short and a long one: seconds = rounds x latency + bytes / rate; with n ranks each
+/// sends 2 (n-1)/n of the bytes, in 2 (n-1) rounds of a ring or 2 rounds of two levels. `beside`: the long ones run as in a
+/// training step on CPUs, started early while other work is computed. Collective.
 Link measure_link(const Group& group, at::Device device, int rounds, bool beside);
 
-/// How many neighbours by rank share a host: the longest run of them.
+/// Ranks per host: the longest run of consecutive ranks on one host.
 int ranks_per_host(const World& world);
-/// Whether every such run is as long as that.
+/// Returns true if ranks 0 to `per_host` - 1 share a host, the next `per_host` ranks the next one, and so on.
 bool are_hosts_even(const World& world, int per_host);
 
-/// The links of a world, into `hardware`: ranks_per_host, and of intra_host and inter_host those that its ranks use; the others
-/// are not known. Each is measured by all ranks at once, as ranks of a host share its ports. On CPUs they are those of two
-/// levels. Collective.
+/// Measures the links of a world and sets ranks_per_host, intra_host and inter_host in `hardware`; links that its ranks do not
+/// use stay unknown. All ranks measure at once, because ranks of a host share its ports. On CPUs the links are those of
+/// two-level collectives (comm/two_level). Collective.
 void measure_links(Hardware& hardware, const World& world, const GroupOptions& options);
 
-/// What messages between two ranks take.
+/// Message times between two ranks.
 struct PairTime {
   int first = 0, second = 0;
   bool one_host = false;
@@ -47,23 +47,22 @@ struct PairTime {
   double slower() const { return bytes_per_s[0] < bytes_per_s[1] ? bytes_per_s[0] : bytes_per_s[1]; }
 };
 
-/// The pairs of pair_rounds(), in its rounds, so that none disturbs another, by rank. Each round ends within the group's
-/// timeout. Collective over the world; the same on all ranks.
+/// Measures the pairs of pair_rounds(), round by round so that they do not disturb each other, sorted by rank. Each round ends
+/// within the group's timeout. Collective over the world; the same on all ranks.
 std::vector<PairTime> measure_pairs(const World& world, const Group& all);
 
-/// What is slow among pairs: a pair, or a host all of whose links are, below `share` of the median rate of its kind (inside
-/// hosts, between hosts), or between hosts with more than 1 / `share` times the median latency. One line each; none where all
-/// are alike.
+/// Finds slow pairs, and hosts whose links are all slow: below `share` of the median rate of their kind (inside hosts, between
+/// hosts) or, between hosts, above 1 / `share` times the median latency. One line each; empty if no link is slow.
 std::vector<std::string> slow_links(const std::vector<PairTime>& pairs, const std::vector<std::string>& hosts,
                                     double share = 0.6);
 
-/// Seconds of collectives of all ranks.
+/// Times of collectives over all ranks.
 struct CallTimes {
   int64_t bytes = 0;  ///< of the whole tensor
   double all_reduce = 0.0, reduce_scatter = 0.0, all_gather = 0.0;
 };
 
-/// Those of float32 from 4 KiB to `most_bytes`; each size is told as soon as it is measured. Collective; the same on all ranks.
-void measure_calls(const Group& all, int64_t most_bytes, const std::function<void(const CallTimes&)>& tell);
+/// Times collectives of float32 from 4 KiB to `most_bytes`; reports each size once measured. Collective; the same on all ranks.
+void measure_calls(const Group& all, int64_t most_bytes, const std::function<void(const CallTimes&)>& report);
 
 }  // namespace weft

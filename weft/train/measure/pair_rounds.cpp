@@ -7,9 +7,9 @@
 namespace weft {
 namespace {
 
-constexpr size_t kMostWhole = 64;  // ranks of a world all of whose pairs are measured
+constexpr size_t kMostWhole = 64;  // largest world whose pairs are all measured
 
-/// The k-th pair of each entry in the k-th round.
+/// Adds the k-th pair of each entry to the k-th round.
 void add_rounds(std::vector<std::vector<RankPair>>& rounds, const std::vector<std::vector<RankPair>>& entries) {
   size_t longest = 0;
   for (const std::vector<RankPair>& entry : entries) longest = std::max(longest, entry.size());
@@ -42,7 +42,7 @@ std::vector<RankPair> pairs_between(const std::vector<int>& first, const std::ve
 
 }  // namespace
 
-// Two hosts meet as two players of a round-robin tournament do, by the circle method: one stays, the others turn around it.
+// Hosts meet like players of a round-robin tournament, by the circle method: one stays, the others rotate around it.
 std::vector<std::vector<RankPair>> pair_rounds(const std::vector<std::string>& hosts) {
   const HostMap map(hosts);
   const int num_hosts = map.num_hosts();
@@ -50,7 +50,7 @@ std::vector<std::vector<RankPair>> pair_rounds(const std::vector<std::string>& h
   entries.reserve(num_hosts);
   for (int host = 0; host < num_hosts; ++host) entries.push_back(pairs_inside(map.members(host)));
   add_rounds(rounds, entries);
-  const int seats = num_hosts + num_hosts % 2;  // an odd one out rests
+  const int seats = num_hosts + num_hosts % 2;  // with an odd number, one rests
   for (int turn = 0; turn + 1 < seats; ++turn) {
     const auto seated = [&](int seat) { return seat == 0 ? 0 : 1 + (seat - 1 + turn) % (seats - 1); };
     entries.clear();

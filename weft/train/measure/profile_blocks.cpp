@@ -27,7 +27,7 @@ namespace weft {
 
 namespace {
 
-/// Bytes read and written a second, by all ranks at once.
+/// Bytes read and written per second, by all ranks at once.
 double measure_memory(const Group& group, at::Device device) {
   constexpr int64_t kBytes = 64 << 20;
   const at::Tensor from = at::zeros({kBytes}, at::TensorOptions(at::kByte).device(device)), to = at::empty_like(from);
@@ -37,7 +37,7 @@ double measure_memory(const Group& group, at::Device device) {
          });
 }
 
-/// From a generator of its own: LibTorch's is the process's.
+/// Uses its own generator: LibTorch's belongs to the process.
 Batch random_batch(const ModelRecipe& model, int64_t samples) {
   Batch batch;
   const at::Generator generator = at::detail::createCPUGenerator();
@@ -55,7 +55,7 @@ Batch random_batch(const ModelRecipe& model, int64_t samples) {
   return batch;
 }
 
-/// One rank, one stage: forward, then backward, whole or in its two parts.
+/// One rank, one stage: forward, then backward, whole or in two parts.
 Schedule one_rank(int micro_batches, bool split) {
   Schedule schedule = make_schedule("naive", {.ranks = 1, .micro_batches = micro_batches});
   if (!split) return schedule;
@@ -72,7 +72,7 @@ Schedule one_rank(int micro_batches, bool split) {
   return schedule;
 }
 
-/// Durations of one step's instructions, added to those of others, by what they do.
+/// Sums the durations of a step's instructions by kind.
 class Durations {
  public:
   void add(const Program& program, int rank, const std::vector<TimedInstruction>& times) {
@@ -149,7 +149,7 @@ class Profiler {
     return hardware;
   }
 
-  /// What the instructions took.
+  /// Adds the measured instruction times.
   void add_work(Hardware& hardware, const Group& group) const {
     const auto blocks = static_cast<int>(plan_.cost.blocks.size());
     std::vector<double> mine = {durations_.of(Op::loss), durations_.update_s_per_element()};
@@ -175,7 +175,7 @@ class Profiler {
     hardware.flops = hardware.narrow_flops = four_digits(std::max(flops / seconds, 1.0));
   }
 
-  /// Memory, and the links between these ranks; other links are not measured.
+  /// Adds memory, and the links between these ranks; other links are not measured.
   void add_machine(Hardware& hardware, const Group& group) const {
     hardware.memory_bytes =
         static_cast<double>(::sysconf(_SC_PHYS_PAGES)) * static_cast<double>(::sysconf(_SC_PAGESIZE)) / world_.local_size();

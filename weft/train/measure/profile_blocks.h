@@ -1,8 +1,8 @@
-// profile: what the blocks of a recipe's model take on this machine, measured by training steps on all ranks at once.
+// profile: times of the blocks of a recipe's model on this machine, measured by training steps on all ranks at once.
 //
-// The ranks train as replicas, each with a few micro-batches of random data, in turns with whole backwards and with split ones;
-// what is kept is the median of each block and direction, averaged over the ranks. So kernels meet caches and neighbours as
-// they do in a run. Needs room for the whole model on each rank.
+// The ranks train as replicas, each with a few micro-batches of random data, alternating between whole and split backward
+// passes; the result is the median per block and direction, averaged over the ranks. So kernels share caches with those of
+// other ranks, as in a run. Needs room for the whole model on each rank.
 #pragma once
 
 #include "weft/comm/world.h"
@@ -11,14 +11,14 @@
 
 namespace weft {
 
-/// How much is measured.
+/// Options of a profile.
 struct ProfileOptions {
   int rounds = 3;         ///< traced steps of each kind
-  int micro_batches = 4;  ///< a step
+  int micro_batches = 4;  ///< per step
 };
 
-/// Measures a model's blocks: hardware with their times, the same on all ranks. Collective over the world. The micro-batch is
-/// that of the recipe's layout on this world.
+/// Returns hardware with the measured times of a model's blocks, the same on all ranks. Collective over the world. The
+/// micro-batch follows from the recipe's layout on this world.
 Hardware profile(const Recipe& recipe, const World& world, const ProfileOptions& options = {});
 
 }  // namespace weft

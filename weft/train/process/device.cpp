@@ -12,7 +12,7 @@ namespace weft {
 at::Device rank_device(const std::string& wish, const World& world) {
   if (wish == "cpu") return at::kCPU;
   const int gpus = at::hasCUDA() ? static_cast<int>(at::detail::getCUDAHooks().deviceCount()) : 0;
-  // Where srun gave each task GPUs that it alone sees, the first is this rank's; else a host's ranks see the same ones.
+  // If srun gave each task its own GPUs, the first is this rank's; otherwise the ranks of a host see the same GPUs.
   if (gpus > 0 && slurm_gpus_per_task() == gpus) return at::Device(at::kCUDA, 0);
   if (wish == "auto" && gpus < world.local_size()) return at::kCPU;
   if (world.local_rank() >= gpus) {

@@ -1,4 +1,4 @@
-// Which device a rank computes on.
+// The device that a rank computes on.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -9,8 +9,8 @@
 
 namespace weft {
 
-/// The device that `wish` means: "cpu", "cuda" (the GPU whose index is the rank's local rank) or "auto" (a GPU if this build
-/// and host have one for every local rank). Throws InputError when a GPU is asked for and there is none for this rank.
+/// Returns the device for `wish`: "cpu", "cuda" (the GPU whose index is the rank's local rank) or "auto" (a GPU if build and
+/// host have one for every local rank). Throws InputError if a GPU is requested and this rank has none.
 at::Device rank_device(const std::string& wish, const World& world);
 
 }  // namespace weft

@@ -48,7 +48,7 @@ void LargeBlocks::remove_free(std::map<size_t, size_t>::iterator place) {
   free_.erase(place);
 }
 
-/// Makes a free block of that size at the end, of which what is free there already is a part.
+/// Extends the end to a free block of that size, including the free block already there.
 bool LargeBlocks::grow(size_t bytes) {
   size_t first = end_;
   const auto last = free_.empty() ? free_.end() : std::prev(free_.end());

@@ -1,8 +1,8 @@
-// LargeBlocks: memory for large tensors, in addresses of their own.
+// LargeBlocks: memory for large tensors, in a separate address range.
 //
-// In a heap that all allocations share, small ones that last come to lie between the large blocks that a step frees and takes
-// again, and what is free is cut up: at its peak a training step's heap was larger by a sixteenth than what was in it. Here
-// free neighbours become one, and a request takes the smallest that it fits into.
+// In a shared heap, small long-lived allocations end up between the large blocks that each step frees and allocates again, and
+// fragment the free space: the heap at the peak of a training step was a sixteenth larger than its contents. Here free
+// neighbours merge, and a request takes the smallest block that fits.
 #pragma once
 
 #include <cstddef>
@@ -14,23 +14,23 @@
 
 namespace weft {
 
-/// Blocks of whole pages. Any thread may call.
+/// Blocks of whole pages. Thread-safe.
 class LargeBlocks {
  public:
-  /// Holds at most `most_bytes` at a time; less where the system has not so many addresses for it. Takes memory as blocks need
-  /// it, and keeps it.
+  /// Holds at most `most_bytes` at once; less if the system lacks addresses for it. Takes memory as blocks need it, and keeps
+  /// it.
   explicit LargeBlocks(size_t most_bytes);
   ~LargeBlocks();
   LargeBlocks(const LargeBlocks&) = delete;
   LargeBlocks& operator=(const LargeBlocks&) = delete;
 
-  /// Aligned to a page; null where there is no room.
+  /// Returns a page-aligned block; null if there is no room.
   void* take(size_t bytes);
-  /// Gives back what take() gave.
+  /// Releases a block from take().
   void release(void* memory);
-  /// Whether take() gave it.
+  /// Returns true for a block from take().
   bool holds(const void* memory) const;
-  /// What blocks have needed at most, with the gaps between them.
+  /// High-water mark of the blocks, gaps included.
   size_t used_bytes() const;
 
  private:
@@ -39,12 +39,12 @@ class LargeBlocks {
   void remove_free(std::map<size_t, size_t>::iterator place);
 
   char* base_ = nullptr;
-  size_t room_ = 0;  // addresses
+  size_t room_ = 0;  // size of the address range
   mutable std::mutex mutex_;
-  size_t end_ = 0;                                ///< of what was ever used; offsets from base_, as all below
-  std::map<size_t, size_t> free_;                 ///< bytes by where they begin
-  std::set<std::pair<size_t, size_t>> by_bytes_;  ///< the same as bytes and where they begin
-  std::unordered_map<size_t, size_t> taken_;      ///< bytes by where they begin
+  size_t end_ = 0;                                ///< end of the range ever used; an offset from base_, like all below
+  std::map<size_t, size_t> free_;                 ///< bytes by offset
+  std::set<std::pair<size_t, size_t>> by_bytes_;  ///< the same as (bytes, offset)
+  std::unordered_map<size_t, size_t> taken_;      ///< bytes by offset
 };
 
 }  // namespace weft

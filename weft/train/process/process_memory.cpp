@@ -20,19 +20,19 @@ namespace {
 constexpr size_t kAlign = c10::gAlignment;
 constexpr size_t kRoom = kAlign + sizeof(void*);
 #if defined(__SANITIZE_ADDRESS__)
-constexpr size_t kLarge = SIZE_MAX;  // only what its malloc gives is watched
+constexpr size_t kLarge = SIZE_MAX;  // only malloc's memory is watched
 #else
 constexpr size_t kLarge = size_t{1} << 16;
 #endif
 
-/// For as long as the process, as its tensors may last.
+/// Lives as long as the process, because its tensors may.
 LargeBlocks& large_blocks() {
   static auto* blocks =
       new LargeBlocks(static_cast<size_t>(::sysconf(_SC_PHYS_PAGES)) * static_cast<size_t>(::sysconf(_SC_PAGESIZE)));
   return *blocks;
 }
 
-/// The block that malloc gave lies before the tensor's memory, and its address right before it.
+/// The address of malloc's block, stored right before the tensor's memory.
 void*& block_of(void* memory) { return static_cast<void**>(memory)[-1]; }
 
 void release(void* memory) {
@@ -73,7 +73,7 @@ void keep_and_reuse_memory() {
   constexpr int kAlways = 1 << 30;
   mallopt(M_MMAP_THRESHOLD, kAlways);
   mallopt(M_TRIM_THRESHOLD, kAlways);
-  static ReusedBlocks blocks;  // lasts as long as the process, as its tensors may
+  static ReusedBlocks blocks;  // lives as long as the process, because its tensors may
   constexpr uint8_t kPriority = 50;
   c10::SetCPUAllocator(&blocks, kPriority);
 }

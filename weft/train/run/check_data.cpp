@@ -24,7 +24,7 @@ namespace weft {
 
 namespace {
 
-/// Tells of progress a few times a second.
+/// Reports progress a few times per second.
 class Ticker {
  public:
   Ticker(const CheckDataOptions& options, std::string set, int64_t all) : options_(options), set_(std::move(set)), all_(all) {}
@@ -36,10 +36,10 @@ class Ticker {
     std::unique_lock lock(mutex_, std::defer_lock);
     if (done == all_) {
       lock.lock();
-    } else if (!lock.try_lock() || watch_.seconds() < next_s_ || done < told_) {
+    } else if (!lock.try_lock() || watch_.seconds() < next_s_ || done < reported_) {
       return;
     }
-    told_ = done;
+    reported_ = done;
     next_s_ = watch_.seconds() + kEvery_s;
     options_.on_progress(set_, done, all_);
   }
@@ -52,10 +52,10 @@ class Ticker {
   std::mutex mutex_;
   const Stopwatch watch_;
   double next_s_ = 0.0;
-  int64_t told_ = 0;
+  int64_t reported_ = 0;
 };
 
-/// Calls `work` with pieces [begin, end) of [0, count), from `threads` threads. The first error of all ends them and is thrown.
+/// Calls `work` with pieces [begin, end) of [0, count), from `threads` threads. The first error stops them and is thrown.
 template <typename Work>
 void in_pieces(int64_t count, int64_t piece, int threads, const Work& work) {
   std::atomic<int64_t> next = 0;
@@ -75,7 +75,7 @@ void in_pieces(int64_t count, int64_t piece, int threads, const Work& work) {
   std::vector<std::thread> others;
   for (int i = 1; i < threads; ++i) {
     others.emplace_back([&run] {
-      compute_alone();  // these are all the threads that there are to be
+      use_single_thread();  // operations must start no further threads
       run();
     });
   }
@@ -94,7 +94,7 @@ SideSizes sizes_of(std::vector<int32_t>& sides) {
   return {.least = *least, .median = median, .most = *most};
 }
 
-/// Decodes each image as far as it takes to know whether it is whole: a pixel of it, and the rest of its file.
+/// Decodes each image as far as needed to know that it is whole: one pixel, and the rest of its file.
 void look_at_images(const ImageSource& source, const CheckDataOptions& options, int threads, SetReport& report) {
   report.images = source.size();
   std::vector<int32_t> heights(static_cast<size_t>(report.images)), widths(heights.size());
@@ -121,7 +121,7 @@ void look_at_images(const ImageSource& source, const CheckDataOptions& options, 
       } catch (const BadDataError& error) {
         const std::lock_guard lock(mutex);
         damaged[i] = error.what();
-      } catch (const Error& error) {  // it cannot be read, which data.skip_bad does not pass over
+      } catch (const Error& error) {  // unreadable, which data.skip_bad does not skip
         const std::lock_guard lock(mutex);
         if (report.error.empty()) report.error = error.what();
       }
@@ -133,13 +133,13 @@ void look_at_images(const ImageSource& source, const CheckDataOptions& options, 
   for (auto& [image, reason] : damaged) report.damaged.push_back(std::move(reason));
 }
 
-/// Reads every token, and the first that is too large again from `strict`, which names its place. Ids that the source itself
-/// checks against the vocabulary are damage that it names.
+/// Reads every token, and rereads the first too-large one from `strict`, which names its place. A source that checks ids
+/// against the vocabulary itself reports too-large ones as damage.
 void look_at_tokens(const OpenedSet& set, const CheckDataOptions& options, int threads, SetReport& report) {
   constexpr int64_t kPiece = int64_t{1} << 20;
   const TokenSource& source = *set.tokens;
   report.tokens = source.size();
-  std::atomic<int64_t> largest = -1, first = report.tokens;  // the piece with the first id that is too large
+  std::atomic<int64_t> largest = -1, first = report.tokens;  // piece with the first id that is too large
   Ticker ticker(options, report.name, report.tokens);
   in_pieces(report.tokens, kPiece, threads, [&](int64_t begin, int64_t end) {
     std::vector<int64_t> tokens(static_cast<size_t>(end - begin));
@@ -160,7 +160,7 @@ void look_at_tokens(const OpenedSet& set, const CheckDataOptions& options, int t
   }
 }
 
-/// Of documents only packing asks; where they cannot be told a stream does without.
+/// Documents matter only for packing; a stream does not need a count.
 int64_t count_documents(const TokenSource& source, bool packs) {
   try {
     return static_cast<int64_t>(source.document_starts().size());
@@ -193,7 +193,7 @@ SetReport look_at(const Recipe& recipe, const DataSet& set, const CheckDataOptio
   return report;
 }
 
-/// What training says to data of which no part is wrong by itself: too few tokens for a sample, classes that differ.
+/// The error of opening the data as training does, for faults across sets: too few tokens for a sample, differing classes.
 std::string error_of_opening(const Recipe& recipe) {
   try {
     open_data(recipe);

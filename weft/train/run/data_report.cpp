@@ -14,7 +14,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-/// "  damaged: 2" with the names below it; empty where there are none.
+/// Formats "  damaged: 2" with the names below it; empty if there are none.
 std::string list_text(const char* what, const std::vector<std::string>& names, int64_t count) {
   constexpr size_t kMost = 20;
   if (names.empty()) return "";
@@ -83,7 +83,7 @@ Json set_json(const SetReport& set) {
 bool stops_training(const DataReport& report) {
   const auto stops = [&](const SetReport& set) {
     const bool has_bad = !set.damaged.empty() || !set.left_out.empty();
-    // In any order a hundred damaged ones stand in a row somewhere, which ends a training (data/images/image_set.h).
+    // Some order has a hundred damaged images in a row, which stops a training (data/images/image_set.h).
     const auto damaged = static_cast<int64_t>(set.damaged.size()), good = set.images - damaged;
     const bool is_bad = damaged > 0 && (good == 0 || damaged / (good + 1) >= 100);
     return is_bad || !set.error.empty() || (has_bad && !report.skip_bad) ||
@@ -98,22 +98,22 @@ std::string data_report_text(const DataReport& report) {
     text += printable(set.name) + ": ";
     if (set.images > 0) text += images_text(set);
     if (set.tokens > 0) text += tokens_text(set);
-    if (set.images == 0 && set.tokens == 0) text += "nothing of it can be read";
+    if (set.images == 0 && set.tokens == 0) text += "nothing in it can be read";
     text += "\n";
     if (!set.error.empty()) text += fmt::format("  error: {}\n", printable(set.error));
     const auto list = [](const char* what, const DataNotes& notes) {
       return list_text(what, texts_of(notes), count_of(notes));
     };
-    text += list_text("damaged", set.damaged, static_cast<int64_t>(set.damaged.size())) +
-            list("left out, as it is bad", set.left_out) + list("passed over, as it is no data", set.passed_over);
+    text += list_text("damaged", set.damaged, static_cast<int64_t>(set.damaged.size())) + list("left out, bad", set.left_out) +
+            list("skipped, not data", set.passed_over);
   }
   if (!report.error.empty()) text += fmt::format("error: {}\n", printable(report.error));
   const char* end = "nothing is damaged";
   if (std::any_of(report.sets.begin(), report.sets.end(),
                   [](const SetReport& set) { return !set.damaged.empty() || !set.left_out.empty(); })) {
-    end = "damaged data is passed over in training, as data.skip_bad = true";
+    end = "damaged data is skipped in training, because data.skip_bad = true";
   }
-  return text + (stops_training(report) ? "a training would end at this" : end) + "\n";
+  return text + (stops_training(report) ? "this would stop a training" : end) + "\n";
 }
 
 std::string data_report_json(const DataReport& report) {

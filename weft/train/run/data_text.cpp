@@ -12,7 +12,7 @@ std::string data_text(const Dataset& data) {
   constexpr int64_t kSamples = 16;
   std::vector<int64_t> indices;
   indices.reserve(kSamples);
-  const SampleRange near = data.near(0, 0);  // all, but of data that is read in groups those that a run begins with
+  const SampleRange near = data.near(0, 0);  // all, or for data read in groups, the ones at the start of a run
   for (int64_t i = 0; i < kSamples; ++i) indices.push_back(near.first + i * (near.count - 1) / (kSamples - 1));
   const Batch batch = data.get(indices, 0);
   std::vector<NamedTensor> tensors = {{"target", batch.target}};

@@ -1,4 +1,4 @@
-// A data set in a few words, to tell whether two are the same.
+// A short text that identifies a data set, to compare two of them.
 #pragma once
 
 #include <string>
@@ -7,7 +7,7 @@
 
 namespace weft {
 
-/// "60000 samples, digest 0f3a...": of a few of its samples.
+/// Formats "60000 samples, digest 0f3a...", the digest from a few of its samples.
 std::string data_text(const Dataset& data);
 
 }  // namespace weft

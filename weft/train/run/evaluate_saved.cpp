@@ -34,7 +34,7 @@ namespace weft {
 
 namespace {
 
-/// Whether a folder or URL holds a checkpoint, or some.
+/// Returns true if a folder or URL is a checkpoint or holds some.
 bool holds_checkpoints(const std::string& path) {
   std::error_code code;
   if (!is_url(path) && !std::filesystem::is_directory(path, code)) return false;
@@ -42,8 +42,8 @@ bool holds_checkpoints(const std::string& path) {
   return is_complete(*storage, "") || !complete_checkpoints(*storage).empty();
 }
 
-/// Whether the overrides say how ranks are arranged.
-bool tell_mesh(const std::vector<std::string>& overrides) {
+/// Returns true if the overrides set an axis of the mesh.
+bool overrides_set_mesh(const std::vector<std::string>& overrides) {
   return std::any_of(overrides.begin(), overrides.end(), [](const std::string& override) {
     const std::string key = override.substr(0, override.find('='));
     return std::any_of(kAxisNames.begin(), kAxisNames.end(),
@@ -51,7 +51,7 @@ bool tell_mesh(const std::vector<std::string>& overrides) {
   });
 }
 
-/// Layers and sequences as the recipe divides them, without what is of steps alone: schedules, recompute, state that is away.
+/// Divides layers and sequences like the recipe, without the parts that only steps use: schedules, recompute, offloading.
 LayoutRecipe forward_layout(const LayoutRecipe& whole) {
   LayoutRecipe layout = whole;
   const LayoutRecipe plain;
@@ -79,8 +79,8 @@ LayoutRecipe replicas(const LayoutRecipe& whole) {
   return layout;
 }
 
-/// The recipe on so many ranks, without what only steps ask for. Samples of a micro-batch are those of the training where they
-/// do not depend on its ranks, as results may depend on them in their last digits.
+/// The recipe for this many ranks, without the settings that only steps use. The micro-batch is that of the training unless it
+/// depended on the number of ranks, because the last digits of results may depend on it.
 Recipe forward_recipe(const Recipe& whole, int ranks) {
   Recipe recipe = whole;
   recipe.layout = forward_layout(whole.layout);
@@ -95,7 +95,7 @@ Recipe forward_recipe(const Recipe& whole, int ranks) {
   const int64_t parts = slots > 0 ? slots : ranks;
   const int64_t micro = whole.batch.micro.value_or(std::max<int64_t>(1, whole.batch.global / parts));
   recipe.batch.micro = micro;
-  recipe.batch.global = micro * ranks;  // a multiple of what any mesh of them asks for
+  recipe.batch.global = micro * ranks;  // divisible for any mesh of these ranks
   return recipe;
 }
 
@@ -107,7 +107,7 @@ Recipe fit_to_ranks(const Recipe& whole, int ranks, bool may_change_mesh, std::v
   } catch (const InputError& error) {
     if (!may_change_mesh) throw;
     notes.push_back(
-        fmt::format("the run's mesh is none of {}: evaluated on replicas; --set layout.tp=2 and the like say others ({})",
+        fmt::format("the run's mesh does not fit {}: evaluated on replicas; --set layout.tp=2 and the like change it ({})",
                     counted(ranks, "rank"), error.what()));
   }
   recipe.layout = replicas(recipe.layout);
@@ -115,7 +115,7 @@ Recipe fit_to_ranks(const Recipe& whole, int ranks, bool may_change_mesh, std::v
   return recipe;
 }
 
-/// With what the checkpoint tells; its recipe is that of its run.
+/// Adds the checkpoint's information; its recipe is that of its run.
 void look_at_checkpoint(const EvaluateOptions& options, EvaluationPlan& plan) {
   const SavedCheckpoint checkpoint(options.weights);
   plan.weights = checkpoint.path();
@@ -124,18 +124,18 @@ void look_at_checkpoint(const EvaluateOptions& options, EvaluationPlan& plan) {
   const auto text = run_state_in(checkpoint.index().texts);
   if (text) plan.step = static_cast<int64_t>(parse_run_state(*text, plan.weights).clock.steps);
   if (!options.recipe.empty()) return;
-  if (!text) throw InputError(fmt::format("{}: no `weft train` saved it, so it holds no recipe; name one", plan.weights));
+  if (!text) throw InputError(fmt::format("{}: not saved by `weft train`, so it holds no recipe; name one", plan.weights));
   plan.recipe = recipe_of_values(parse_run_state(*text, plan.weights).recipe, plan.weights, options.overrides);
 }
 
-/// Names in files of others are the recipe's to map; what weft saved has the model's own.
+/// The recipe maps names only in other tools' files; weft's files use the model's names.
 WeightsOptions options_of(const EvaluationPlan& plan) {
   if (plan.is_checkpoint || plan.recipe.model.weight_names.empty()) return {};
   if (!open_weights(plan.weights)->origin().options.empty()) return {};
   return {.names = WeightNames::from_file(plan.recipe.model.weight_names)};
 }
 
-/// What is left out is the same on all ranks.
+/// Skipped data is the same on all ranks.
 SkippedData skipped_data(const Datasets& data, const EvaluationSets& sets, Trainer& trainer, const World& world,
                          at::Device device) {
   const DataNotes left = left_out(data);
@@ -152,13 +152,13 @@ EvaluationPlan plan_evaluation(const EvaluateOptions& options, int ranks) {
   if (holds_checkpoints(options.weights)) {
     look_at_checkpoint(options, plan);
   } else {
-    open_weights(options.weights);  // says what is wrong with it
+    open_weights(options.weights);  // throws a specific error
     if (options.recipe.empty()) {
       throw InputError(
           fmt::format("{}: weights hold no recipe; name one: weft evaluate {} RECIPE", options.weights, options.weights));
     }
   }
-  const bool may_change_mesh = options.recipe.empty() && !tell_mesh(options.overrides);
+  const bool may_change_mesh = options.recipe.empty() && !overrides_set_mesh(options.overrides);
   plan.recipe = fit_to_ranks(plan.recipe, ranks, may_change_mesh, plan.notes);
   return plan;
 }

@@ -1,6 +1,6 @@
-// evaluate_saved: the evaluation of weights that were saved, as `weft evaluate` does it.
+// evaluate_saved: evaluates saved weights, as `weft evaluate` does.
 //
-// Nothing is trained: all parameters are frozen, so that a rank holds weights, and activations of one micro-batch, but neither
+// Nothing is trained: all parameters are frozen, so a rank holds weights, and activations of one micro-batch, but neither
 // gradients nor optimizer state.
 #pragma once
 
@@ -15,36 +15,35 @@
 
 namespace weft {
 
-/// What is evaluated, and by what.
+/// Input of an evaluation.
 struct EvaluateOptions {
-  std::string weights = {};                 ///< a checkpoint, a folder of some (the newest), or weights (weights_file.h)
-  std::string recipe = {};                  ///< a file; empty: the recipe that the checkpoint holds
-  std::vector<std::string> overrides = {};  ///< as load_recipe() takes them
+  std::string weights = {};                 ///< a checkpoint, a folder of them (the newest), or weights (weights_file.h)
+  std::string recipe = {};                  ///< a file; empty: the checkpoint's recipe
+  std::vector<std::string> overrides = {};  ///< in load_recipe() form
 };
 
-/// What is known before the ranks start, the same on all of them.
+/// Facts known before the ranks start, the same on all of them.
 struct EvaluationPlan {
-  std::string weights;                  ///< of a folder of checkpoints the newest one's path
+  std::string weights;                  ///< path; for a folder of checkpoints, that of the newest
   std::string recipe_path = {};         ///< empty: the checkpoint's own
-  Recipe recipe;                        ///< for so many ranks: what only a training asks for is left out
-  int64_t step = -1;                    ///< steps done when it was saved; below 0: nobody knows
-  bool is_checkpoint = false;           ///< and not weights alone
-  bool has_average = false;             ///< it holds one
-  std::vector<std::string> notes = {};  ///< for people
+  Recipe recipe;                        ///< for these ranks, without the settings that only training uses
+  int64_t step = -1;                    ///< steps done when it was saved; below 0: unknown
+  bool is_checkpoint = false;           ///< rather than weights alone
+  bool has_average = false;             ///< the checkpoint holds an average of the weights
+  std::vector<std::string> notes = {};  ///< for the user
 };
 
-/// The plan for `ranks` ranks. The checkpoint's recipe has the mesh of its run, or where that is not one of so many ranks, and
-/// no override says otherwise, replicas. Throws InputError where the weights or the recipe cannot be read, or do not fit the
-/// ranks.
+/// Makes the plan for `ranks` ranks. A checkpoint's recipe keeps its run's mesh; if that does not fit and no override sets one,
+/// all ranks are replicas. Throws InputError if weights or recipe cannot be read or do not fit the ranks.
 EvaluationPlan plan_evaluation(const EvaluateOptions& options, int ranks);
 
-/// What came of it.
+/// Result of an evaluation.
 struct EvaluatedWeights {
   SavedEvaluation evaluation = {};
-  SkippedData skipped = {};  ///< data.skip_bad: what was bad of the recipe's data, of all ranks
+  SkippedData skipped = {};  ///< data.skip_bad: bad data that was skipped, over all ranks
 };
 
-/// Evaluates on every set of the recipe, the average of the weights where the checkpoint has one, the weights, or both, as
+/// Evaluates on every set of the recipe: the average of the weights if the checkpoint has one, the weights, or both, as
 /// run.evaluate says. Calls `on_evaluation` on every rank after each. Collective over the world.
 EvaluatedWeights evaluate_saved(const EvaluationPlan& plan, const World& world,
                                 const std::function<void(const EvaluationReport&)>& on_evaluation = {});

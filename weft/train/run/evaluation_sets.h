@@ -1,4 +1,4 @@
-// EvaluationSets: what a run is evaluated on: its data's own set first, then those that the recipe names. One object a rank;
+// EvaluationSets: the evaluation sets of a run: first the data's own, then those that the recipe names. One object per rank;
 // all make the same calls.
 #pragma once
 
@@ -12,20 +12,20 @@
 
 namespace weft {
 
-/// Whether evaluations go by the average of the weights, `evaluate` being run.evaluate.
+/// Returns true if evaluations of the average count, not those of the weights; `evaluate` is run.evaluate.
 bool evaluates_average(const Trainer& trainer, const std::string& evaluate);
 
-/// The sets of a run, each cut over the ranks that read data.
+/// The sets of a run, each split over the ranks that read data.
 class EvaluationSets {
  public:
-  /// For rank `shard` of `num_shards` of those, in micro-batches of so many samples.
+  /// For rank `shard` of `num_shards` data ranks, in micro-batches of this many samples.
   EvaluationSets(const Recipe& recipe, const Datasets& data, int64_t micro_batch, int shard, int num_shards);
 
-  /// Names of the bad samples of all, on this rank, as EvaluationLoader::skipped().
+  /// Names of bad samples in all sets, on this rank, as in EvaluationLoader::skipped().
   std::vector<std::string> skipped() const;
 
-  /// Evaluates on each, first to last, as the reports are: the average of the weights where one is kept, the weights, or first
-  /// the one and then the other, as run.evaluate says. Collective over the world.
+  /// Evaluates on each set in order, as run.evaluate says: the average of the weights if one is kept, the weights, or both in
+  /// this order. Collective over the world.
   std::vector<EvaluationReport> evaluate(Trainer& trainer, int64_t steps);
 
  private:

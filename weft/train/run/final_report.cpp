@@ -26,7 +26,7 @@ namespace weft {
 
 namespace {
 
-/// One number of every rank, in rank order.
+/// Gathers one number per rank, in rank order.
 std::vector<double> gather(const Group& group, at::Device device, double value, std::string_view what) {
   at::Tensor values = at::zeros({group.size()}, at::TensorOptions(at::kDouble).device(device));
   values[group.rank()].fill_(value);
@@ -37,8 +37,8 @@ std::vector<double> gather(const Group& group, at::Device device, double value, 
 
 }  // namespace
 
-void tell_what_it_was(const Recipe& recipe, const ResolvedLayout& layout, const RunLengths& lengths, Trainer& trainer,
-                      FinalReport& report) {
+void fill_run_identity(const Recipe& recipe, const ResolvedLayout& layout, const RunLengths& lengths, Trainer& trainer,
+                       FinalReport& report) {
   report.model = recipe.model.name;
   report.parameters = trainer.model().num_parameters();
   report.world = layout.world;
@@ -60,7 +60,7 @@ void tell_what_it_was(const Recipe& recipe, const ResolvedLayout& layout, const 
   report.skipped_steps = trainer.loss_scale().skipped_steps;
 }
 
-void tell_steps(const Meter& meter, double tokens, const LossTrend& trend, FinalReport& report) {
+void fill_step_figures(const Meter& meter, double tokens, const LossTrend& trend, FinalReport& report) {
   report.samples_per_s = meter.samples_per_s();
   report.tokens_per_s = report.samples_per_s * tokens;
   report.step_ms_p50 = meter.percentile_ms(0.5);
@@ -69,7 +69,7 @@ void tell_steps(const Meter& meter, double tokens, const LossTrend& trend, Final
   report.least_loss = trend.least();
 }
 
-void tell_whose_it_was(const World& world, FinalReport& report) {
+void fill_owner(const World& world, FinalReport& report) {
   report.job = cluster_job();
   report.user = user_name();
   for (const std::string& host : hosts_of(world)) {
@@ -111,7 +111,7 @@ std::vector<std::string> united(Trainer& trainer, at::Device device, const std::
   const auto edge = [&](int rank) { return static_cast<int64_t>(std::accumulate(sizes.begin(), sizes.begin() + rank, 0.0)); };
   const int64_t total = edge(world.size()), first = edge(world.rank());
   if (total == 0) return {};
-  at::Tensor bytes = at::zeros({total}, at::kFloat);  // each rank's one after another, as numbers that a sum leaves alone
+  at::Tensor bytes = at::zeros({total}, at::kFloat);  // the ranks' bytes one after another, as numbers that a sum preserves
   std::copy_n(reinterpret_cast<const uint8_t*>(own.data()), own.size(), bytes.mutable_data_ptr<float>() + first);
   bytes = bytes.to(device);
   world.all_reduce(bytes, ReduceOp::sum, "names").wait();
@@ -128,14 +128,14 @@ std::vector<std::string> united(Trainer& trainer, at::Device device, const std::
 
 namespace {
 
-/// The digest of the weights as they are, or of what stands in for them; on rank 0, as the rest.
+/// Digest of the weights, or of the average in their place; result on rank 0.
 std::string digest_and_save(Trainer& trainer, const std::string& path) {
   const bool leads = trainer.world_group().rank() == 0;
   WeightsDigest digest;
   FiniteState looked(trainer.model(), trainer.steps_done());
   std::vector<NamedTensor> weights;
   trainer.for_each_weight([&](const std::string& name, const at::Tensor& value) {
-    looked.look_at(name, value);  // all ranks have it whole, and so throw alike
+    looked.look_at(name, value);  // whole on all ranks, so that all throw the same
     if (!leads) return;
     digest.add(name, value);
     if (!path.empty()) weights.push_back({name, value.clone()});
@@ -148,7 +148,7 @@ std::string digest_and_save(Trainer& trainer, const std::string& path) {
 
 }  // namespace
 
-void tell_final_weights(Trainer& trainer, const Recipe& recipe, const std::string& path, FinalReport& report) {
+void fill_final_weights(Trainer& trainer, const Recipe& recipe, const std::string& path, FinalReport& report) {
   const bool saves_average = evaluates_average(trainer, recipe.run.evaluate);
   report.weights_sha256 = digest_and_save(trainer, saves_average ? "" : path);
   if (!trainer.keeps_average()) return;

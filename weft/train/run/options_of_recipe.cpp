@@ -19,7 +19,7 @@ int threads_of(const Recipe& recipe, const World& world) {
   if (recipe.run.threads) return static_cast<int>(*recipe.run.threads);
   if (recipe.run.reproducible_slots > 0 || recipe.run.reproducible_tp > 0) return 1;
   if (const auto threads = omp_num_threads()) return *threads;
-  // Those are this rank's own, which the affinity mask need not show; a launcher's ranks have OMP_NUM_THREADS.
+  // Cores given by SLURM are this rank's own, even if the affinity mask shows more; a launcher's ranks have OMP_NUM_THREADS.
   if (const auto cores = slurm_cores_per_task()) return std::max(1, *cores);
   return threads_per_rank(available_cores(), world.local_size());
 }

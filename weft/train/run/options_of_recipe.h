@@ -1,4 +1,4 @@
-// What a recipe says, as the options of those who do it.
+// Converts a recipe to the options of the components.
 #pragma once
 
 #include <chrono>
@@ -14,32 +14,32 @@
 
 namespace weft {
 
-/// Threads of a rank: the recipe's; one in a reproducible run, whose bits depend on it; OMP_NUM_THREADS where a launcher set
-/// it; else this rank's share of the cores.
+/// Threads per rank: the recipe's; one in a reproducible run, whose bits depend on it; OMP_NUM_THREADS if a launcher set it;
+/// else this rank's share of the cores.
 int threads_of(const Recipe& recipe, const World& world);
 
-/// The deadline of every wait.
+/// Deadline of every wait.
 std::chrono::milliseconds timeout_of(const Recipe& recipe);
 
-/// The axes of the mesh that the layout's ranks are arranged on.
+/// Axes of the mesh for the layout's ranks.
 std::vector<AxisSize> mesh_axes(const ResolvedLayout& layout);
 
-/// The options of the loader of the rank that is number `shard` of those that read data.
+/// Loader options of data rank `shard`.
 LoaderOptions loader_options(const Recipe& recipe, const ResolvedLayout& layout, int shard);
 
-/// The learning rate of every step, scaled to the batch as the recipe says.
+/// Learning rate of every step, scaled to the batch by the recipe's rule.
 LearningRate learning_rate_of(const Recipe& recipe, const RunLengths& lengths);
-/// Where it is scaled, and the batch grows: the peaks of the phases before the last.
+/// Peak learning rates of the phases before the last, for a scaled rate with a growing batch.
 std::vector<RatePhase> rate_phases_of(const Recipe& recipe);
 
-/// How model.weights are taken: model.weight_names and model.weights_skip. Reads the file of names.
+/// Options for loading model.weights: model.weight_names and model.weights_skip. Reads the file of names.
 WeightsOptions weights_options(const ModelRecipe& model);
 
-/// How the recipe's rate was scaled: "0.1 x 2048 / 256 (linear)"; empty where it was not.
+/// Describes the scaling of the recipe's rate: "0.1 x 2048 / 256 (linear)"; empty without scaling.
 std::string learning_rate_rule(const Recipe& recipe);
 
-/// The trainer's options, without the program, which is a plan's, and the learning rate, which is the optimizer's till the data
-/// is known.
+/// The trainer's options, without the program, which is in the plan. The learning rate is the optimizer's until the data is
+/// known.
 TrainerOptions trainer_options(const Recipe& recipe, const ResolvedLayout& layout, at::Device device);
 
 }  // namespace weft

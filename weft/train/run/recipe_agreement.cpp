@@ -10,7 +10,7 @@ namespace weft {
 
 namespace {
 
-/// The other sections are compared as what becomes of them (agreement.h).
+/// The other sections are compared by their effect (agreement.h).
 bool is_compared(const FileKey& key) {
   if (key.section == "run") {
     return key.name == "steps" || key.name == "epochs" || key.name == "samples" || key.name == "tokens" ||

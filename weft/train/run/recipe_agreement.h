@@ -1,5 +1,5 @@
-// What ranks that were started with recipes must have alike and a Trainer cannot see: how blocks of the same shapes are meant
-// (heads, dropout), how long the run is, and what the data holds.
+// Recipe values that must match on all ranks and that a Trainer cannot see: the meaning of equally shaped blocks (heads,
+// dropout), the length of the run, and the contents of the data.
 #pragma once
 
 #include <string>
@@ -9,8 +9,8 @@
 
 namespace weft {
 
-/// Lines for TrainerOptions::agreement: "model.heads: 4". Keys that a host may have its own value of, such as data.path, are
-/// left out; for the data its sizes stand there and a digest of samples spread over it, which are read.
+/// Lines for TrainerOptions::agreement: "model.heads: 4". Keys that may differ between hosts, such as data.path, are left out;
+/// the data is represented by its sizes and a digest of samples spread over it, which are read.
 std::string recipe_agreement(const Recipe& recipe, const Datasets& data);
 
 }  // namespace weft

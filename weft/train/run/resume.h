@@ -1,4 +1,4 @@
-// Where a run goes on from: the newest checkpoint that is whole, or the one that was named.
+// The starting point of a resumed run: the newest complete checkpoint, or the one that was named.
 #pragma once
 
 #include <optional>
@@ -12,28 +12,28 @@
 
 namespace weft {
 
-/// Where from, and how strictly.
+/// Where to resume from, and how strictly.
 struct ResumeOptions {
-  std::string folder = {};    ///< of the run's checkpoints; empty: none
-  std::string upload = {};    ///< where they are copied to; what is there counts where `folder` has none
-  std::string from = "auto";  ///< "auto": the newest in `folder`, if any; "none"; a checkpoint, or a folder of some
-  RunBoard* board = nullptr;  ///< where a snapshot may be newer than any checkpoint; null: none
-  bool anyway = false;        ///< a run of another model, data, batch, optimizer or seed will do, as far as it fits
+  std::string folder = {};    ///< folder of the run's checkpoints; empty: none
+  std::string upload = {};    ///< where checkpoints are copied to; used if `folder` has none
+  std::string from = "auto";  ///< "auto": the newest in `folder`, if any; "none"; a checkpoint, or a folder of checkpoints
+  RunBoard* board = nullptr;  ///< source of snapshots, which may be newer than any checkpoint; null: none
+  bool anyway = false;        ///< accept a checkpoint of another model, data, batch, optimizer or seed, as far as it fits
 };
 
-/// Resumed::path of what was in the launcher's memory, on no disk.
+/// Resumed::path of a state from the launcher's memory, not from disk.
 inline constexpr const char* kSnapshotPath = "the snapshot in memory";
 
-/// What came of it.
+/// Result of resuming.
 struct Resumed {
   std::string path;                ///< the checkpoint, or kSnapshotPath
-  int64_t step = 0;                ///< steps that were done
-  std::vector<std::string> notes;  ///< on rank 0: checkpoints that were passed over, and why; what was skipped
+  int64_t step = 0;                ///< steps done
+  std::vector<std::string> notes;  ///< on rank 0: skipped checkpoints with reasons; parts left out
 };
 
-/// Loads the checkpoint that the run, as `now` describes it, goes on from; none where it begins anew. One that is damaged is
-/// passed over for an older one, unless it is the one that was named. Collective over the world. Throws InputError where it may
-/// not go on, or none of the checkpoints that are there is whole, and IoError where one cannot be read, as it may be whole.
+/// Loads the checkpoint from which the run described by `now` resumes; empty if the run starts over. A damaged checkpoint is
+/// skipped for an older one, unless it was named. Collective over the world. Throws InputError if the run may not resume or no
+/// complete checkpoint is left, and IoError if one cannot be read: it may still be intact.
 std::optional<Resumed> resume(Trainer& trainer, const World& world, const ResumeOptions& options, const RunState& now);
 
 }  // namespace weft

@@ -23,7 +23,7 @@ RunMeasure measure_of(const Recipe& recipe, int64_t training_samples) {
       .sample_tokens = tokens_per_sample(recipe.model)};
 }
 
-/// At most one more than a run may have.
+/// Converts to steps, at most one more than a run may have.
 int64_t steps_of(const RunLength& length, const RunMeasure& measure) {
   return static_cast<int64_t>(std::min(length.steps(measure), static_cast<double>(kMostCount) + 1.0));
 }
@@ -41,12 +41,12 @@ RunLengths run_lengths(const Recipe& recipe, int64_t training_samples) {
                            .keep_every = recipe.save.keep_every.counted_by(measure),
                            .memory_every = recipe.save.memory_every.counted_by(measure)};
   if (lengths.steps > kMostCount) {
-    throw InputError(fmt::format("{}: the run is to last {}, which is more than {} steps of {}; make it shorter", recipe.path,
+    throw InputError(fmt::format("{}: the run lasts {}, which is more than {} steps of {}; make it shorter", recipe.path,
                                  run_length_text(length), kMostCount, counted(recipe.batch.global, "sample")));
   }
   if (lengths.warmup > 0 && lengths.warmup >= lengths.steps) {
     throw InputError(
-        fmt::format("{}: optimizer.warmup = {}, which is {}, does not end within the run's {}; let the warm-up be shorter "
+        fmt::format("{}: optimizer.warmup = {}, which is {}, does not end within the run's {}; shorten the warm-up "
                     "(optimizer.warmup=0: none)",
                     recipe.path, run_length_text(recipe.optimizer.warmup), counted(lengths.warmup, "step"), lengths.steps));
   }
@@ -54,7 +54,7 @@ RunLengths run_lengths(const Recipe& recipe, int64_t training_samples) {
     for (const BatchPhase& phase : recipe.batch.ramp) ramp += phase.steps;
     if (lengths.steps > ramp) return lengths;
     throw InputError(
-        fmt::format("{}: the run is to last {}, which is {}, and ends before the {} of batch.ramp have led to "
+        fmt::format("{}: the run lasts {}, which is {}, and ends before the {} of batch.ramp have reached "
                     "batch.global",
                     recipe.path, run_length_text(length), counted(lengths.steps, "step"), counted(ramp, "step")));
   }
@@ -74,7 +74,7 @@ std::string run_lengths_text(const Recipe& recipe, int64_t training_samples) {
                                                              {"between evaluations", recipe.run.evaluate_every},
                                                              {"between checkpoints", recipe.save.every}};
   for (const auto& [what, other] : others) {
-    const bool repeats = &other != &recipe.optimizer.warmup;  // and is not the same steps in every phase of a ramp
+    const bool repeats = &other != &recipe.optimizer.warmup;  // its steps differ between the phases of a ramp
     if (repeats && !recipe.batch.ramp.empty()) continue;
     if (!other || other.unit == LengthUnit::steps || other.unit == LengthUnit::seconds) continue;
     parts.push_back(fmt::format("{} {}: {}", what, run_length_text(other), counted(steps_of(other, measure), "step")));

@@ -1,4 +1,4 @@
-// RunLengths: a recipe's lengths, once the data is known.
+// RunLengths: a recipe's lengths in steps, once the data is known.
 #pragma once
 
 #include <cstdint>
@@ -8,10 +8,10 @@
 
 namespace weft {
 
-/// In steps what is counted in them; in steps or samples what is due again and again, or in seconds.
+/// One-off lengths in steps; recurring ones in steps or samples, or in seconds.
 struct RunLengths {
-  int64_t steps = 0;         ///< of the run; its last step reaches the length that the recipe tells
-  int64_t warmup = 0;        ///< steps of it
+  int64_t steps = 0;         ///< of the run; its last step reaches the recipe's length
+  int64_t warmup = 0;        ///< warm-up steps
   int64_t decay_every = 0;   ///< steps between drops
   RunLength evaluate_every;  ///< run.evaluate_every
   RunLength save_every;      ///< save.every
@@ -19,11 +19,11 @@ struct RunLengths {
   RunLength memory_every;    ///< save.memory_every
 };
 
-/// The lengths of a run on so many training samples. Throws InputError for a run that is too long, and where the warm-up does
-/// not end within it.
+/// Computes the lengths of a run on this many training samples. Throws InputError for a run that is too long, and if the
+/// warm-up does not end within it.
 RunLengths run_lengths(const Recipe& recipe, int64_t training_samples);
 
-/// What those come to that are not told in steps: "10 epochs are 4688 steps; warm-up of 1 epoch: 469"; empty where all are.
+/// Converts lengths not in steps: "10 epochs of 60000 samples: 4688 steps; warm-up 1 epoch: 469 steps"; empty: none.
 std::string run_lengths_text(const Recipe& recipe, int64_t training_samples);
 
 }  // namespace weft

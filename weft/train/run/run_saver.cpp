@@ -51,23 +51,23 @@ void RunSaver::hold(HeldFolders held, std::function<void(const std::string&)> on
 std::string RunSaver::finish_second_place(bool asked_to_end) {
   if (!second_) return "";
   std::string failure = second_->finish(saved_step_, [&] { return asked_to_end || (stop_.asked && stop_.asked()); });
-  const auto tell = [this](const std::string& note) {
+  const auto show = [this](const std::string& note) {
     if (!note.empty() && on_note_) on_note_(note);
   };
-  tell(second_->take_note());
+  show(second_->take_note());
   if (const std::optional<int64_t> left = second_->under_way()) {
     const std::string text =
         fmt::format("asked to end: checkpoints from step {} on are not copied to {}", *left, recipe_.upload);
-    tell(text);
+    show(text);
     if (!asked_to_end) failure = text;
     second_->leave();
     totals_.upload_left = true;
     if (stop_.saved) stop_.saved();
   }
   try {
-    if (!totals_.upload_left && saved_step_) old_->remove(*saved_step_);  // what stayed for a copy
+    if (!totals_.upload_left && saved_step_) old_->remove(*saved_step_);  // kept only for a copy
   } catch (const Error& error) {
-    tell(error.what());
+    show(error.what());
   }
   return failure;
 }
@@ -76,7 +76,7 @@ namespace {
 
 HeldFolders hold_here(const SaveRecipe& recipe, const LockOptions& lock) {
   HeldFolders held{.lock = lock};
-  held.lock.on_wait = {};  // which is for this thread
+  held.lock.on_wait = {};  // on_wait belongs to this thread
   const std::unique_ptr<Storage> storage = open_storage(recipe.folder);
   held.folder = storage->lock(lock);
   remove_incomplete(*storage);
@@ -88,7 +88,7 @@ HeldFolders hold_here(const SaveRecipe& recipe, const LockOptions& lock) {
   } catch (const HeldError&) {
     throw;
   } catch (const Error& error) {
-    if (complete_checkpoints(*storage).empty()) throw;  // a run that begins: most likely it is named wrong
+    if (complete_checkpoints(*storage).empty()) throw;  // a new run: most likely a wrong name
     held.upload_failure = error.what();
   }
   return held;
@@ -106,8 +106,8 @@ HeldFolders hold_folders(const SaveRecipe& recipe, const World& world, std::chro
   LockOptions lock{.owner = fmt::format("process {} on {}", getpid(), this_host()), .on_wait = on_note};
   if (board != nullptr && board->failed_ns() > 0) lock.patience = lock.stale;
   try {
-    HeldFolders held = recipe.folder.empty() ? HeldFolders() : hold_here(recipe, lock);  // whatever the others save to
-    meeting.tell("held", "");
+    HeldFolders held = recipe.folder.empty() ? HeldFolders() : hold_here(recipe, lock);  // the others wait in any case
+    meeting.send("held", "");
     return held;
   } catch (const std::exception& error) {
     meeting.fail(error.what());
@@ -137,10 +137,10 @@ bool RunSaver::after_step(const RunClock& before, const RunClock& now, bool is_l
   if (asks_again || trainer_.world_group().size() == 1) wishes.stop |= is_any_asked();
   if (trainer_.is_saving() && trainer_.is_save_done()) report(trainer_.finish_save());
   if ((wishes.save || wishes.stop) && saved_step_ != trainer_.steps_done()) {
-    save(wishes.stop || is_last ? Beside::nothing : Beside::steps);
+    save(wishes.stop || is_last ? Overlap::nothing : Overlap::steps);
   }
   if (!wishes.stop) return false;
-  finish();  // of a save before
+  finish();  // the previous save
   return true;
 }
 
@@ -157,13 +157,13 @@ bool RunSaver::is_any_asked() const {
   return asked.item<int64_t>() > 0;
 }
 
-void RunSaver::save(Beside beside) {
+void RunSaver::save(Overlap beside) {
   saved_step_ = trainer_.steps_done();
   const std::string path =
       fmt::format("{}{}{}", recipe_.folder, recipe_.folder.ends_with('/') ? "" : "/", checkpoint_name(*saved_step_));
   if (held_.folder && held_.folder->keep() && on_note_) {
     on_note_(
-        fmt::format("{}: it is not as this run left it: removed, moved, or held by another run meanwhile; what was saved there "
+        fmt::format("{}: it changed during this run: removed, moved, or held by another run; what was saved there "
                     "before may be gone",
                     recipe_.folder));
   }
@@ -177,18 +177,18 @@ void RunSaver::save(Beside beside) {
   saving_step_ = *saved_step_;
   trainer_.save_in_background(path, {.replace = true, .after = after});
   waited_s_ = waited_s;
-  if (beside == Beside::steps) return;
+  if (beside == Overlap::steps) return;
   const Stopwatch writing;
   if (!trainer_.is_saving()) return;
   const SaveReport done = trainer_.finish_save();
   report(done, writing.seconds());
 }
 
-void RunSaver::went_on_from(std::optional<int64_t> checkpoint, const RunClock& clock) {
+void RunSaver::resumed_from(std::optional<int64_t> checkpoint, const RunClock& clock) {
   voted_ = clock;
   if (checkpoint) saved_step_ = checkpoint;
-  const bool tells = board_ != nullptr && trainer_.world_group().rank() == 0;
-  if (tells && (checkpoint || board_->saved_step() < 0)) board_->set_saved_step(checkpoint.value_or(0));
+  const bool leads = board_ != nullptr && trainer_.world_group().rank() == 0;
+  if (leads && (checkpoint || board_->saved_step() < 0)) board_->set_saved_step(checkpoint.value_or(0));
 }
 
 void RunSaver::take_snapshot() {
@@ -198,7 +198,7 @@ void RunSaver::take_snapshot() {
   totals_.stall_s += stalled.seconds();
 }
 
-/// Of the run: there are no steps left to stand still.
+/// Called at the end of the run: no steps are left to pause.
 void RunSaver::finish() {
   if (trainer_.is_saving()) report(trainer_.finish_save());
   if (saved_step_ == trainer_.steps_done() && stop_.saved) stop_.saved();

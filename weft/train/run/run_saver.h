@@ -1,5 +1,5 @@
-// RunSaver: when a run saves, and what becomes of older checkpoints. One object a rank; all make the same calls after the same
-// steps.
+// RunSaver: decides when a run saves, and removes older checkpoints. One object per rank; all make the same calls after the
+// same steps.
 #pragma once
 
 #include <functional>
@@ -18,55 +18,55 @@
 
 namespace weft {
 
-/// What saving cost a run.
+/// Costs of saving in a run.
 struct SaveTotals {
-  int64_t saves = 0;      ///< that became durable
-  int64_t snapshots = 0;  ///< in memory
-  double stall_s = 0.0;   ///< for which steps stood still: copies, waits for earlier saves, saves that nothing went on beside
-  bool upload_left = false;  ///< a thread still copies to save.upload, as the run was asked to end: end the process
+  int64_t saves = 0;         ///< durable checkpoints
+  int64_t snapshots = 0;     ///< in memory
+  double stall_s = 0.0;      ///< time that steps paused: copies, waits for earlier saves, saves without overlap
+  bool upload_left = false;  ///< after a request to end, a thread still copies to save.upload: do not wait for it
 };
 
-/// The folders that a run saves to, held for it.
+/// The folders that a run saves to, locked for it.
 struct HeldFolders {
-  std::shared_ptr<StorageLock> folder = {}, upload = {};  ///< null: there is none, or not on this rank
-  std::string upload_failure = {};                        ///< why that could not be held
-  LockOptions lock = {};                                  ///< of both
+  std::shared_ptr<StorageLock> folder = {}, upload = {};  ///< null: no such folder, or not on this rank
+  std::string upload_failure = {};                        ///< why it could not be locked
+  LockOptions lock = {};                                  ///< for both
 };
 
-/// Somebody may ask a run to save and end.
+/// A request to save and end the run.
 struct StopRequest {
-  std::function<bool()> asked = {};  ///< whether this rank was asked to; empty: never
-  std::function<void()> saved = {};  ///< told on every rank once it is saved
+  std::function<bool()> asked = {};  ///< returns true once this rank has the request; empty: never
+  std::function<void()> saved = {};  ///< called on every rank once the state is saved
 };
 
-/// Saves a run as the recipe's section [save] says.
+/// Saves a run as section [save] of the recipe says.
 class RunSaver {
  public:
-  /// `board` is the launcher's, for snapshots; null: none. `on_save` is called on rank 0 once a checkpoint is whole. The
+  /// `board` is the launcher's, for snapshots; null: none. `on_save` is called on rank 0 once a checkpoint is complete. The
   /// trainer must outlive it.
   RunSaver(const Recipe& recipe, const RunLengths& lengths, Trainer& trainer, RunBoard* board, StopRequest stop,
            std::function<void(const SaveReport&)> on_save);
   ~RunSaver();
 
-  /// This rank's votes in a step that is under way at `now` (SaveRecipe::votes): whether to save, and whether to end. Signals
-  /// are each rank's own, and so are clocks, of which rank 0's counts.
+  /// This rank's votes in the step in progress at `now` (SaveRecipe::votes): whether to save, and whether to end. Each rank has
+  /// its own signals and clock; only rank 0's clock counts.
   std::vector<double> vote(const RunClock& now);
-  /// Takes the votes of all ranks, a step's (StepResult::votes).
+  /// Takes the votes of all ranks in a step (StepResult::votes).
   void hear(const std::vector<double>& votes);
-  /// Whether some rank has been asked to save and end by now: what takes long is left out then. Collective over the world.
+  /// Returns true if some rank has been asked to save and end: long work is then skipped. Collective over the world.
   bool is_stop_asked();
-  /// After a step: saves where that is due. True when the run is to end, saved, as some rank was asked to by the time of its
-  /// votes, or by now where `asks_again`, as something long came in between; the same on all ranks. Collective over the world.
+  /// After a step: saves if due. Returns true, on all ranks alike, if the run is saved and must end because a rank was asked
+  /// to: before its vote or, with `asks_again` (after long work), before this call. Collective over the world.
   bool after_step(const RunClock& before, const RunClock& now, bool is_last, bool asks_again);
-  /// Each save sees to it that these are still held. On rank 0; `on_note` is called there with lines on the second place.
+  /// Makes each save check these locks, on rank 0. `on_note` gets lines about save.folder and save.upload.
   void hold(HeldFolders held, std::function<void(const std::string&)> on_note);
-  /// The run goes on from a checkpoint of so many steps, at that time; none: from none.
-  void went_on_from(std::optional<int64_t> checkpoint, const RunClock& clock);
-  /// Waits for the save under way. Who asks the run to end from then on finds it saved, if it is.
+  /// Records that the run resumed from a checkpoint after this many steps, at that time; empty: from none.
+  void resumed_from(std::optional<int64_t> checkpoint, const RunClock& clock);
+  /// Waits for the save in progress, and calls StopRequest::saved if the state after the last step is saved.
   void finish();
-  /// Waits until all is copied to the second place; returns what that lacks, and why; empty: nothing, and on other ranks than
-  /// 0. As it may take long, no rank may wait for rank 0 meanwhile. A run that was asked to end leaves it to the next one, and
-  /// says so.
+  /// Waits until everything is copied to the second place; returns what is missing there, and why. Empty if nothing is, and on
+  /// ranks other than 0. This may take long, so no rank may wait for rank 0 meanwhile. A run that was asked to end leaves the
+  /// copy to the next run, and says so.
   std::string finish_second_place(bool asked_to_end);
   const SaveTotals& totals() const { return totals_; }  ///< so far
 
@@ -76,8 +76,8 @@ class RunSaver {
   };
   bool is_asked_here() const { return stop_.asked && stop_.asked(); }
   bool is_any_asked() const;
-  enum class Beside { steps, nothing };
-  void save(Beside beside);
+  enum class Overlap { steps, nothing };
+  void save(Overlap beside);
   void take_snapshot();
   void report(SaveReport report, double stood_still_s = 0.0);
 
@@ -88,23 +88,23 @@ class RunSaver {
   std::function<void(const SaveReport&)> on_save_;
   RunLength every_, memory_every_;
   KeepRules rules_;
-  RunClock voted_;                     ///< when this rank voted last
-  Wishes heard_;                       ///< of all ranks, in the last step
-  std::optional<int64_t> saved_step_;  ///< the last save's, or of what the run went on from
-  int64_t saving_step_ = 0;            ///< of the save under way
+  RunClock voted_;                     ///< time of this rank's last vote
+  Wishes heard_;                       ///< wishes of all ranks, from the last step
+  std::optional<int64_t> saved_step_;  ///< step of the last save, or of the checkpoint resumed from
+  int64_t saving_step_ = 0;            ///< step of the save in progress
   HeldFolders held_;
   std::function<void(const std::string&)> on_note_;
   std::shared_ptr<OldCheckpoints> old_;
   std::shared_ptr<SecondPlace> second_;
-  double waited_s_ = 0.0;  ///< that the save under way waited for the one before
+  double waited_s_ = 0.0;  ///< wait of the save in progress for the previous one
   SaveTotals totals_;
 };
 
-/// Holds folder and upload for this run while what it returns lives, and clears them of what killed saves left, on rank 0,
-/// while the others wait: an hour, or `timeout` for a rank that stands still. Ranks that were started again (`board`) may come
-/// before those of another host have ended, and wait for them. An upload that fails is no reason not to go on with a run, but
-/// one with which none begins. `on_note` is told what is waited for. Collective over the world. Throws HeldError on rank 0
-/// where another run has one, CommError on the others.
+/// On rank 0, locks folder and upload for this run while the result lives, and removes remains of killed saves; the other ranks
+/// wait for rank 0: an hour, or `timeout` if a signal has stopped it. Restarted ranks (`board`) may arrive before old ranks of
+/// another host have ended, and wait for them. A failing upload does not prevent resuming a run, but does prevent starting one.
+/// `on_note` reports the waits. Collective over the world. Throws HeldError on rank 0 if another run holds a folder, CommError
+/// on the others.
 HeldFolders hold_folders(const SaveRecipe& recipe, const World& world, std::chrono::milliseconds timeout, const RunBoard* board,
                          const std::function<void(const std::string&)>& on_note);
 

@@ -29,14 +29,14 @@ bool appears(Storage& storage, const std::string& path) {
   return true;
 }
 
-/// This one's, and what runs that were killed left.
+/// Removes marks of this run and of killed runs.
 void remove_marks(Storage& storage) {
   for (const std::string& file : storage.list("")) {
     if (file.starts_with(kMark)) storage.remove(file);
   }
 }
 
-/// A file that rank 0 writes; its name.
+/// Writes a file on rank 0; returns its name.
 std::string new_mark(Storage& storage) {
   remove_marks(storage);
   std::string mark = fmt::format("{}{:08x}", kMark, std::random_device()());
@@ -44,7 +44,7 @@ std::string new_mark(Storage& storage) {
   return mark;
 }
 
-/// The first rank that does not see what rank 0 writes; empty: all do.
+/// The first rank that does not see rank 0's file; empty: all do.
 std::string first_blind_rank(const std::string& folder, const World& world, RankMeeting& meeting) {
   try {
     const std::unique_ptr<Storage> storage = open_storage(folder);
@@ -67,7 +67,7 @@ void check_shared_folder(const std::string& folder, const World& world, std::chr
   const std::string blind = first_blind_rank(folder, world, meeting);
   if (blind.empty()) return;
   throw InputError(
-      fmt::format("save.folder {} is not the same folder for all ranks: rank {} on {} does not see what rank 0 writes there "
+      fmt::format("save.folder {} is not the same folder on all ranks: rank {} on {} does not see the files of rank 0 "
                   "on {}; name a folder that all hosts share, by its whole path, or a bucket",
                   printable(folder), blind, world.host(std::stoi(blind)), world.host(0)));
 }

@@ -21,7 +21,7 @@ namespace {
 
 constexpr char kKey[] = "searched pipeline";
 
-// A search is limited to some 20 s of a processor, which a busy machine makes longer.
+// A search is limited to some 20 s of CPU time, which takes longer on a busy machine.
 constexpr std::chrono::minutes kLongestSearch{5};
 
 std::string text_for_others(const Recipe& recipe, const Plan& plan) {
@@ -32,7 +32,7 @@ Plan plan_of_found(const Recipe& recipe, const World& world, const PipelineOptio
   try {
     return make_plan(recipe, world.size(), found);
   } catch (const FileError&) {
-    throw;  // a file of this rank's own, whatever rank 0 found
+    throw;  // an error in a file of this rank, independent of rank 0
   } catch (const InputError& error) {
     throw InputError(fmt::format("{} (rank {} with the schedule that rank 0 found: were all started with the same recipe?)",
                                  error.what(), world.rank()));
@@ -42,7 +42,7 @@ Plan plan_of_found(const Recipe& recipe, const World& world, const PipelineOptio
 Plan plan_of_rank(const Recipe& recipe, const World& world, Store& store) {
   if (world.rank() == 0) {
     Plan plan = make_plan(recipe, world.size());
-    // Also where nothing is searched, for ranks whose recipe says otherwise: they are told when ranks compare what they do.
+    // Also without a search: ranks with another recipe may wait for it, and the later comparison of ranks reports those.
     store.set(kKey, text_for_others(recipe, plan), timeout_of(recipe));
     return plan;
   }
@@ -61,8 +61,8 @@ Plan shared_plan(const Recipe& recipe, const World& world) {
   try {
     return plan_of_rank(recipe, world, store);
   } catch (const Error& error) {
-    Store telling = store.within(timeout_of(recipe));
-    tell_failure(telling, error);
+    Store answer = store.within(timeout_of(recipe));
+    report_failure(answer, error);
     throw;
   }
 }

@@ -1,4 +1,4 @@
-// shared_plan: the plan of a world, in which nothing is searched twice.
+// shared_plan: the plan of a world, with each search done only once.
 #pragma once
 
 #include "weft/comm/world.h"
@@ -7,10 +7,10 @@
 
 namespace weft {
 
-/// The plan that make_plan() gives for this world. A schedule or stages that must be searched, which may take seconds, rank 0
-/// searches for all: the others read what it found in the store, and build and verify their program from that. Collective;
-/// throws as make_plan() does, and CommError on the other ranks for what rank 0 throws, or where it finds nothing within the
-/// recipe's timeout, or five minutes where that is shorter.
+/// Returns make_plan()'s plan for this world. If a schedule or stages must be searched, which may take seconds, rank 0 searches
+/// for all: the others read the result from the store, and build and verify their program from it. Collective; throws as
+/// make_plan() does, and CommError on the other ranks for rank 0's error, or if no result arrives within the recipe's timeout,
+/// or five minutes if the timeout is shorter.
 Plan shared_plan(const Recipe& recipe, const World& world);
 
 }  // namespace weft

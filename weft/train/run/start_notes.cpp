@@ -18,7 +18,7 @@ std::vector<std::string> resume_notes(const Resumed& resumed, int64_t steps) {
   std::vector<std::string> notes(
       resumed.notes.begin(), resumed.notes.begin() + static_cast<std::ptrdiff_t>(std::min(resumed.notes.size(), kMostNotes)));
   if (resumed.notes.size() > kMostNotes) notes.push_back(fmt::format("and {} more", resumed.notes.size() - kMostNotes));
-  notes.push_back(fmt::format("going on from {}, after step {} of {}{}", resumed.path, resumed.step, steps,
+  notes.push_back(fmt::format("resuming from {}, after step {} of {}{}", resumed.path, resumed.step, steps,
                               resumed.step < steps ? "" : ": there are no steps left"));
   return notes;
 }
@@ -33,21 +33,21 @@ std::vector<std::string> weights_notes(const std::string& path, const WeightsRep
     for (size_t i = 0; i < shown; ++i) text += fmt::format("{}'{}'", i > 0 ? ", " : "", names[i]);
     return names.size() > shown ? fmt::format("{} and {} more", text, names.size() - shown) : text;
   };
-  if (!report.skipped.empty()) notes.push_back(fmt::format("model.weights_skip left as drawn: {}", first_of(report.skipped)));
-  if (!report.unused.empty()) notes.push_back(fmt::format("of which the model has no use for {}", first_of(report.unused)));
+  if (!report.skipped.empty()) notes.push_back(fmt::format("left random by model.weights_skip: {}", first_of(report.skipped)));
+  if (!report.unused.empty()) notes.push_back(fmt::format("unused by the model: {}", first_of(report.unused)));
   return notes;
 }
 
 std::vector<std::string> restart_notes(const RunBoard& board, int64_t step) {
   if (board.failed_ns() <= 0) return {};
   const double down_s = static_cast<double>(monotonic_ns() - board.failed_ns()) * 1e-9;
-  return {fmt::format("started again within {}; {} to be done again", format_duration(down_s),
+  return {fmt::format("started again within {}; {} to repeat", format_duration(down_s),
                       counted(board.steps_done() - step, "step"))};
 }
 
 namespace {
 
-/// What `names` tells of all sets, each once.
+/// Collects `names` over all sets, each once.
 template <class Names>
 DataNotes of_all_sets(const Datasets& data, const Names& names) {
   std::set<DataNote> all;
@@ -71,20 +71,20 @@ std::vector<std::string> passed_over_notes(const Datasets& data) {
   if (notes.empty()) return {};
   const std::vector<std::string> first = first_skipped(texts_of(notes));
   const int64_t count = count_of(notes), left = count - static_cast<int64_t>(first.size());
-  return {fmt::format("data: passed over {}: {}{}", count == 1 ? "1 file or folder" : fmt::format("{} files or folders", count),
+  return {fmt::format("data: skipped {}: {}{}", count == 1 ? "1 file or folder" : fmt::format("{} files or folders", count),
                       fmt::join(first, "; "), left > 0 ? fmt::format("; and {} more", left) : "")};
 }
 
 namespace {
 
-/// For people: how much was left out, and the first few names.
+/// Amount left out, and the first few names.
 std::vector<std::string> left_out_notes(const Datasets& data) {
   const DataNotes notes = left_out(data);
   if (notes.empty()) return {};
   return {"data.skip_bad left out " + skipped_text(texts_of(notes), count_of(notes) - static_cast<int64_t>(notes.size()))};
 }
 
-/// How full the windows of packed documents are.
+/// Fill ratio of packed windows.
 std::vector<std::string> fullness_notes(const Datasets& data) {
   const std::string training = data.training->fullness();
   if (training.empty()) return {};
@@ -94,8 +94,8 @@ std::vector<std::string> fullness_notes(const Datasets& data) {
 std::vector<std::string> noise_notes(const Recipe& recipe, const ResolvedLayout& layout) {
   if (!recipe.run.noise_scale || has_small_batches(layout.global_batch, layout.micro_batch)) return {};
   return {fmt::format(
-      "run.noise_scale: a step is one micro-batch of {}, so there are no two sizes of batch to compare; a smaller batch.micro, "
-      "or more ranks, would make them",
+      "run.noise_scale: a step is one micro-batch of {}, so there are no two batch sizes to compare; use a smaller batch.micro "
+      "or more ranks",
       counted(layout.micro_batch, "sample"))};
 }
 

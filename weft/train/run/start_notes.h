@@ -1,4 +1,4 @@
-// What a run tells when it begins, or goes on.
+// Notes that a run prints when it starts or resumes.
 #pragma once
 
 #include <cstdint>
@@ -14,24 +14,23 @@
 
 namespace weft {
 
-/// That it goes on from a checkpoint, of a run of `steps`, after what differs from then.
+/// Notes on the checkpoint resumed from, for a run of `steps`, after the changes since then.
 std::vector<std::string> resume_notes(const Resumed& resumed, int64_t steps);
 
-/// That it starts from the weights in a file, and what came of it.
+/// Notes on the weights file started from.
 std::vector<std::string> weights_notes(const std::string& path, const WeightsReport& report);
 
-/// What a failure cost, where these ranks were started again and go on after `step`; empty: they were not.
+/// Cost of a failure, if these ranks were restarted and resume after `step`; empty: they were not.
 std::vector<std::string> restart_notes(const RunBoard& board, int64_t step);
 
-/// What data.skip_bad left out when the data was opened, each once: the two parts of one stream tell the same.
+/// Data that data.skip_bad left out when the sets were opened, each once: both parts of one stream report the same.
 DataNotes left_out(const Datasets& data);
 
-/// What lies among the data's files and is not read (Dataset::passed_over()): how much, and the first few names; empty:
-/// nothing.
+/// Files among the data that are not read (Dataset::passed_over()): how many, and the first few names; empty: none.
 std::vector<std::string> passed_over_notes(const Datasets& data);
 
-/// All that is told before the first step: what was passed over and left out, how full windows of packed documents are, what
-/// the run's lengths come to in steps, and that run.noise_scale has nothing to measure.
+/// All notes before the first step: skipped and left-out data, fill ratio of packed windows, the run's lengths in steps, and a
+/// run.noise_scale with nothing to measure.
 std::vector<std::string> start_notes(const Recipe& recipe, const ResolvedLayout& layout, const Datasets& data);
 
 }  // namespace weft

@@ -1,4 +1,4 @@
-// StepTimes: where the time of a run's steps goes.
+// StepTimes: how the time of a run's steps is spent.
 #pragma once
 
 #include <string>
@@ -11,18 +11,18 @@
 
 namespace weft {
 
-/// Of one rank's steps, the first two left out, in which much is done for the first time.
+/// For one rank's steps, without the first two, which include one-off work.
 class StepTimes {
  public:
-  /// Of a trainer that has started. Keeps references.
+  /// For a trainer that has started. Keeps references.
   StepTimes(const Trainer& trainer, const Loader& loader, const Mesh& mesh, at::Device device);
 
   void begin();
-  /// Collective at times (StragglerWatch): lines about ranks that are behind, the same on all ranks.
+  /// Returns lines about slow ranks, the same on all ranks. Collective after every StragglerWatch::kWindow-th step.
   std::vector<std::string> end();
 
   double step_s() const { return step_s_; }  ///< of the last step
-  /// The share that was spent in collectives, 0 to 1.
+  /// Share of the time in collectives, 0 to 1.
   double communication_share() const { return counted_s_ > 0.0 ? communicated_s_ / counted_s_ : 0.0; }
 
  private:

@@ -1,4 +1,4 @@
-// A trace of a step (program/draw/trace.h) as a file, and which step that is. Steps are counted from 1.
+// Writes a trace of a step (program/draw/trace.h) to a file, and selects the step. Steps count from 1.
 #pragma once
 
 #include <cstdint>
@@ -11,13 +11,13 @@
 
 namespace weft {
 
-/// Throws InputError unless a run of so many steps has that one.
+/// Throws InputError unless a run of this many steps has that step.
 void check_traced_step(std::optional<int64_t> step, int64_t steps);
-/// The step that a run of so many traces to the file `path`: the one asked for, or the third, or the last of fewer; 0: none,
-/// as there is no path. Throws as check_traced_step() does.
+/// The step to trace to the file `path`: the requested one, or the third, or the last if there are fewer; 0: no path, no trace.
+/// Throws as check_traced_step() does.
 int64_t traced_step(const std::string& path, std::optional<int64_t> asked, int64_t steps);
 
-/// Writes it to the file `path`, which is whole or not there. Throws InputError where it cannot be written.
+/// Writes the trace to `path`, completely or not at all. Throws InputError if it cannot be written.
 void write_trace_file(const std::string& path, const Program& program, const std::vector<TimedInstruction>& timed);
 
 }  // namespace weft

@@ -73,26 +73,26 @@ class Run {
   FinalReport operator()() {
     held_ = hold_folders(recipe_.save, world_, trainer_.timeout(), options_.board, options_.on_note);
     saver_.hold(held_, options_.on_note);
-    tell(start_notes(recipe_, layout_, data_));
+    show(start_notes(recipe_, layout_, data_));
     trainer_.start();
     check_shared_folder(recipe_.save.folder, world_, trainer_.timeout());
-    go_on();
-    tell_progress();
+    resume_run();
+    report_progress();
     loader_ = std::make_unique<Loader>(data_.training, sampler_of(*data_.training, recipe_.run.seed), first_loader_options());
     times_ = std::make_unique<StepTimes>(trainer_, *loader_, mesh_, device_);
     const int64_t steps = lengths_.steps;
     trend_.emplace(steps - trainer_.steps_done());
-    make_up_for_evaluation();
-    // Asked to end before its first step: what it goes on from may be in memory alone.
+    evaluate_late();
+    // A request to end before the first step: the state resumed from may be in memory only.
     const bool is_between = trainer_.steps_done() > 0 && trainer_.steps_done() < steps && !is_target_reached();
     report_.stopped = is_between && saver_.after_step(state_.clock, state_.clock, /*is_last=*/false, /*asks_again=*/true);
     for (int64_t step = trainer_.steps_done(); step < steps && !report_.stopped && !is_target_reached(); ++step) {
       const RunClock before = state_.clock;
       one_step(step);
       advance_clock();
-      tell_progress();
+      report_progress();
       const bool due = step + 1 == steps || lengths_.evaluate_every.passed(before, state_.clock);
-      const bool left_out = due && saver_.is_stop_asked();  // it may take longer than there is time
+      const bool left_out = due && saver_.is_stop_asked();  // an evaluation may take longer than the time left
       if (due && !left_out) evaluate();
       const bool is_last = step + 1 == steps || is_target_reached();
       report_.stopped =
@@ -103,14 +103,14 @@ class Run {
     saver_.finish();
     report_.seconds = running_.seconds();
     finish();
-    report_.upload_failure = saver_.finish_second_place(report_.stopped);  // behind all that other ranks wait for
+    report_.upload_failure = saver_.finish_second_place(report_.stopped);  // after everything that other ranks wait for
     report_.upload_left = saver_.totals().upload_left;
     return report_;
   }
 
  private:
-  /// Loads the checkpoint that the run goes on from, if any.
-  void go_on() {
+  /// Loads the checkpoint to resume from, if any.
+  void resume_run() {
     const auto resumed = resume(trainer_, world_,
                                 {.folder = recipe_.save.folder,
                                  .upload = recipe_.save.upload,
@@ -120,7 +120,7 @@ class Run {
                                 state_);
     if (!resumed && !recipe_.model.weights.empty()) take_weights();
     running_ = Stopwatch();
-    saver_.went_on_from(resumed && resumed->path != kSnapshotPath ? std::optional(resumed->step) : std::nullopt, state_.clock);
+    saver_.resumed_from(resumed && resumed->path != kSnapshotPath ? std::optional(resumed->step) : std::nullopt, state_.clock);
     if (!resumed) return;
     report_.resumed_from = resumed->step;
     report_.loss = state_.loss;
@@ -130,23 +130,23 @@ class Run {
     seconds_before_ = state_.clock.seconds;
     if (!leads()) return;
     if (RunBoard* board = options_.board) {
-      tell(restart_notes(*board, resumed->step));
+      show(restart_notes(*board, resumed->step));
       board->set_steps_done(resumed->step);
     }
-    tell(resume_notes(*resumed, lengths_.steps));
+    show(resume_notes(*resumed, lengths_.steps));
   }
 
-  void tell_progress() const {
+  void report_progress() const {
     if (options_.on_progress) options_.on_progress(trainer_.steps_done());
   }
 
-  /// On rank 0.
-  void tell(const std::vector<std::string>& notes) const {
+  /// Passes the notes to on_note, on rank 0.
+  void show(const std::vector<std::string>& notes) const {
     if (!leads() || !options_.on_note) return;
     for (const std::string& note : notes) options_.on_note(note);
   }
 
-  /// Of all ranks: which samples each of them trained on is a matter of the layout. What was left out is the same on all.
+  /// Collected over all ranks: the layout decides which samples each trained on. Data left out at opening is the same on all.
   std::vector<std::string> skipped_data() {
     const DataNotes left = left_out(data_);
     report_.skipped_more = count_of(left) - static_cast<int64_t>(left.size());
@@ -157,10 +157,10 @@ class Run {
   }
 
   void take_weights() {
-    tell(weights_notes(recipe_.model.weights, trainer_.load_weights(recipe_.model.weights, weights_options(recipe_.model))));
+    show(weights_notes(recipe_.model.weights, trainer_.load_weights(recipe_.model.weights, weights_options(recipe_.model))));
   }
 
-  /// Of an earlier process; name, recipe and data stay this one's.
+  /// Takes the state of an earlier process; name, recipe and data stay this one's.
   void take_state(const std::string& text) {
     const RunState before = parse_run_state(text, "checkpoint");
     state_.clock = before.clock;
@@ -193,8 +193,8 @@ class Run {
 
   double seconds() const { return seconds_before_ + running_.seconds(); }
 
-  /// One that was left out when the run was asked to end may be the first that reaches the target.
-  void make_up_for_evaluation() {
+  /// Makes an evaluation that was due but skipped on a request to end: it may be the first to reach the target.
+  void evaluate_late() {
     const int64_t done = trainer_.steps_done();
     const bool is_there = report_.evaluation && report_.evaluation->step == done;
     if (!target_ || done == 0 || done >= lengths_.steps || is_there || is_target_reached()) return;
@@ -203,7 +203,7 @@ class Run {
     before.samples -= static_cast<double>(batches_.at(done - 1));
     if (lengths_.evaluate_every.passed(before, state_.clock)) evaluate();
   }
-  /// By the last evaluation: the same on all ranks, as its figures are.
+  /// Returns true if the last evaluation reached the target; the same on all ranks, like its figures.
   bool is_target_reached() const {
     return target_ && report_.evaluation && target_->is_reached(report_.evaluation->loss, report_.evaluation->accuracy);
   }
@@ -219,7 +219,7 @@ class Run {
     options.votes.of_rank = [this] { return saver_.vote({.seconds = seconds()}); };
     return options;
   }
-  double tokens() const { return static_cast<double>(tokens_per_sample(recipe_.model)); }  ///< of a sample
+  double tokens() const { return static_cast<double>(tokens_per_sample(recipe_.model)); }  ///< per sample
 
   void one_step(int64_t step) {
     const double lr = trainer_.learning_rate();
@@ -231,7 +231,7 @@ class Run {
     saver_.hear(result.votes);
     trend_->add(result.loss);
     take_noise(result);
-    tell(times_->end());
+    show(times_->end());
     meter_.add(times_->step_s(), batches_.at(step));
     if (traced) write_trace();
     if (step == report_.resumed_from) report_.first_step_s = process_age_s();
@@ -272,18 +272,18 @@ class Run {
   }
 
   void finish() {
-    tell_what_it_was(recipe_, layout_, lengths_, trainer_, report_);
-    tell_whose_it_was(world_, report_);
+    fill_run_identity(recipe_, layout_, lengths_, trainer_, report_);
+    fill_owner(world_, report_);
     report_.noise_scale = noise_.estimate();
     if (is_target_reached()) report_.target_step = report_.evaluation->step;
     report_.saves = saver_.totals().saves;
     report_.save_stall_s = saver_.totals().stall_s;
-    tell_steps(meter_, tokens(), *trend_, report_);
+    fill_step_figures(meter_, tokens(), *trend_, report_);
     gather_figures(trainer_, device_,
                    {.waited_s = loader_->waits().waited_s, .step_communication_share = times_->communication_share()}, report_);
     if (recipe_.data.skip_bad) report_.skipped_data = skipped_data();
-    // A run that was stopped has not its last weights yet, and those that asked are waiting.
-    if (!report_.stopped) tell_final_weights(trainer_, recipe_, options_.save_path, report_);
+    // A stopped run does not have its last weights yet, and whoever stopped it is waiting.
+    if (!report_.stopped) fill_final_weights(trainer_, recipe_, options_.save_path, report_);
   }
 
   const Recipe& recipe_;
@@ -299,7 +299,7 @@ class Run {
   BatchSizes batches_;
   int64_t traced_step_;  ///< counted from 1; 0: none
   EvaluationSets evaluation_;
-  HeldFolders held_;  ///< till the trainer's last save has ended
+  HeldFolders held_;  ///< until the trainer's last save has ended
   Trainer trainer_;
   RunSaver saver_;
   std::unique_ptr<Loader> loader_;
@@ -310,7 +310,7 @@ class Run {
   Stopwatch running_;
   std::unique_ptr<StepTimes> times_;
   std::optional<LossTrend> trend_;
-  double seconds_before_ = 0.0;  ///< of the run, in other processes
+  double seconds_before_ = 0.0;  ///< run time in earlier processes
 };
 
 }  // namespace

@@ -1,4 +1,4 @@
-// train: a whole run from a recipe, as `weft train` does it: data, model, steps, evaluations, final report.
+// train: a whole run from a recipe, like `weft train`: data, model, steps, evaluations, final report.
 #pragma once
 
 #include <functional>
@@ -12,34 +12,35 @@
 
 namespace weft {
 
-/// What train() does beside the recipe.
+/// Options of train() besides the recipe.
 struct TrainOptions {
-  std::string trace_path = {};             ///< times of one step as a trace, written by rank 0; empty: none
-  std::optional<int64_t> trace_step = {};  ///< counted from 1; without: the third, or the last of fewer
-  /// The final weights, or their average where that is evaluated, as safetensors, written by rank 0; empty: not saved.
+  std::string trace_path = {};             ///< trace of one step's times, written by rank 0; empty: none
+  std::optional<int64_t> trace_step = {};  ///< counted from 1; default: the third, or the last if fewer
+  /// File for the final weights, or their average if that is evaluated, as safetensors, written by rank 0; empty: not saved.
   std::string save_path = {};
-  std::function<void(int64_t steps_done)> on_progress = {};         ///< called on each rank as it begins, and after each step
+  std::function<void(int64_t steps_done)> on_progress = {};         ///< called on each rank at the start and after each step
   std::function<void(const StepReport&)> on_step = {};              ///< called on rank 0 after each step
   std::function<void(const EvaluationReport&)> on_evaluation = {};  ///< called on rank 0 after each evaluation
-  std::function<void(const SaveReport&)> on_save = {};              ///< called on rank 0 once a checkpoint is whole
-  std::function<void(const std::string&)> on_note = {};             ///< called on rank 0 with lines on what it resumes from
-  /// Whether this rank was asked to save and end; asked in each step and around evaluations, on every rank, where save.folder
-  /// is set. Empty: never.
+  std::function<void(const SaveReport&)> on_save = {};              ///< called on rank 0 once a checkpoint is complete
+  std::function<void(const std::string&)> on_note = {};             ///< called on rank 0 with lines about the start or resume
+  /// Returns true if this rank was asked to save and end; called in each step and around evaluations, on every rank, if
+  /// save.folder is set. Empty: never.
   std::function<bool()> stop_asked = {};
-  std::function<void()> stop_saved = {};  ///< called on every rank once that is saved: what is left to do takes a moment
-  RunBoard* board = nullptr;              ///< of the launcher that starts these ranks again; null: none
-  bool resume_anyway = false;  ///< a checkpoint of another model, data, batch, optimizer or seed will do, as far as it fits
+  std::function<void()> stop_saved = {};  ///< called on every rank once that state is saved: the run ends soon
+  RunBoard* board = nullptr;              ///< board of the launcher that restarts these ranks; null: none
+  bool resume_anyway = false;  ///< accept a checkpoint of another model, data, batch, optimizer or seed, as far as it fits
 };
 
-/// Throws InputError for a step to trace that the run does not have, where it is told in steps. train() checks that too, and
-/// check_files(): these are for whoever starts ranks, to tell it once.
+/// Throws InputError if the step to trace is beyond the run's end, as far as the length is given in steps. train() checks this
+/// and check_files() too; a launcher calls both first, so that an error is reported once, not once per rank.
 void check_options(const Recipe& recipe, const TrainOptions& options);
 
-/// Throws InputError for a file that cannot be written. Rank 0's to call, which writes: others need not have its folder.
+/// Throws InputError for a file that cannot be written. Call it only on rank 0, which writes the files: their folders may be
+/// missing on other hosts.
 void check_files(const TrainOptions& options);
 
 /// Runs the recipe on this rank. Every rank of the world calls it with the same recipe; the report is complete on rank 0. Sets
-/// the number of threads of this process as the recipe says. Throws Error for what is wrong, before anything is written.
+/// the thread count of this process as the recipe says. Throws Error for invalid input, before anything is written.
 FinalReport train(const Recipe& recipe, const World& world, const TrainOptions& options = {});
 
 }  // namespace weft

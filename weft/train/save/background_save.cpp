@@ -51,7 +51,7 @@ void BackgroundSave::write() {
   job_.write = nullptr;
 }
 
-/// The checkpoint is whole, whatever comes of this.
+/// The checkpoint is complete, whatever happens here.
 void BackgroundSave::run_after() {
   try {
     if (!error_ && job_.meeting->rank() == 0 && job_.after) job_.after();

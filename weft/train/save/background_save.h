@@ -1,5 +1,4 @@
-// BackgroundSave: a rank's part in a save that goes on beside training, on a thread of its own. What it writes was copied
-// before.
+// BackgroundSave: a rank's part in a save that overlaps training, on its own thread. It writes copies made in advance.
 #pragma once
 
 #include <atomic>
@@ -17,37 +16,36 @@
 
 namespace weft {
 
-/// A rank's save on its way.
+/// A rank's save in progress.
 class BackgroundSave {
  public:
-  /// What is to be written.
+  /// The data to write.
   struct Job {
     std::string storage;                            ///< for open_storage()
     std::string checkpoint;                         ///< folder in it
-    bool replace = false;                           ///< a checkpoint that is there already
-    std::function<void(DataWriter&)> write = {};    ///< hands over this rank's parts, of memory that nothing else touches
-    std::map<std::string, std::string> texts = {};  ///< of the index
-    std::unique_ptr<RankMeeting> meeting = {};      ///< of all ranks
-    std::function<void()> after = {};               ///< run on rank 0's thread once the checkpoint is whole
-    SaveReport report = {};                         ///< what is known of it so far
+    bool replace = false;                           ///< replaces an existing checkpoint
+    std::function<void(DataWriter&)> write = {};    ///< hands over this rank's parts, in memory that nothing else touches
+    std::map<std::string, std::string> texts = {};  ///< entries for the index
+    std::unique_ptr<RankMeeting> meeting = {};      ///< meeting point of all ranks
+    std::function<void()> after = {};               ///< run on rank 0's thread once the checkpoint is complete
+    SaveReport report = {};                         ///< the part known so far
   };
 
   BackgroundSave() = default;
-  /// Waits for the save; or ends it, where abandon() was called.
+  /// Waits for the save, which ends early after abandon().
   ~BackgroundSave();
   BackgroundSave(const BackgroundSave&) = delete;
   BackgroundSave& operator=(const BackgroundSave&) = delete;
 
-  /// Begins one; none is under way.
+  /// Starts a save; none may be in progress.
   void start(Job job);
-  /// Writes one in this thread, before it returns; what comes after it has a thread all the same. wait() tells of it as of
-  /// others.
+  /// Writes in the calling thread; only Job::after still runs on its own thread. wait() returns the report, as after start().
   void run_now(Job job);
-  bool is_under_way() const { return under_way_; }  ///< or its outcome has not been taken
-  bool is_done() const { return done_; }            ///< wait() would not wait
-  /// Waits for the save under way and returns what came of it; throws what it failed with.
+  bool is_under_way() const { return under_way_; }  ///< true until wait() has taken the result
+  bool is_done() const { return done_; }            ///< wait() would return at once
+  /// Waits for the save in progress and returns its report; throws its error.
   SaveReport wait();
-  /// Ends its waits for other ranks: the training has failed.
+  /// Ends its waits for other ranks, once the training has failed.
   void abandon();
 
  private:

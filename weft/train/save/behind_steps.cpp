@@ -11,8 +11,8 @@ namespace weft {
 void run_behind_steps() {
   constexpr int kNice = 5;
   pthread_setname_np(pthread_self(), "weft-save");
-  setpriority(PRIO_PROCESS, static_cast<id_t>(gettid()), kNice);  // of this thread alone, on Linux
-  compute_alone();
+  setpriority(PRIO_PROCESS, static_cast<id_t>(gettid()), kNice);  // for this thread only, on Linux
+  use_single_thread();
 }
 
 }  // namespace weft

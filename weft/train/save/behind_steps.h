@@ -1,9 +1,9 @@
-// Threads that save and copy beside training.
+// Threads that save and copy in the background.
 #pragma once
 
 namespace weft {
 
-/// From here on this thread takes what the steps leave: its priority is lower, and what it computes it computes by itself.
+/// Leaves CPU time to the steps: lowers this thread's priority, and makes it compute without further threads.
 void run_behind_steps();
 
 }  // namespace weft

@@ -21,7 +21,7 @@ int64_t CheckpointWrite::run(const std::function<void(DataWriter&)>& write, cons
     try {
       meeting_.fail(error.what());
     } catch (const Error&) {
-      // The others learn of it as they do of a rank that died.
+      // The other ranks detect this like a rank that died.
     }
     clean_up();
     throw;
@@ -32,7 +32,7 @@ int64_t CheckpointWrite::run_all(const std::function<void(DataWriter&)>& write,
                                  const std::map<std::string, std::string>& texts) {
   if (meeting_.rank() == 0) {
     make_room();
-    meeting_.tell("ready", "");
+    meeting_.send("ready", "");
   } else {
     meeting_.wait_for("ready", 0);
   }
@@ -41,8 +41,8 @@ int64_t CheckpointWrite::run_all(const std::function<void(DataWriter&)>& write,
   write(writer);
   CheckpointIndex index = writer.close();
   if (meeting_.rank() > 0) {
-    meeting_.tell("part", index_text(index));
-    has_told_ = true;
+    meeting_.send("part", index_text(index));
+    has_reported_ = true;
     meeting_.wait_for("done", 0);
     return 0;
   }
@@ -52,31 +52,31 @@ int64_t CheckpointWrite::run_all(const std::function<void(DataWriter&)>& write,
   }
   index.texts = texts;
   check_index(index, /*whole=*/true);
-  meeting_.check();  // a rank may have given up since it told its part
+  meeting_.check();  // a rank may have given up since it reported its part
   complete_checkpoint(storage_, checkpoint_, index);
-  meeting_.tell("done", "");
+  meeting_.send("done", "");
   return index.bytes();
 }
 
 void CheckpointWrite::make_room() {
   if (!replace_ && is_complete(storage_, checkpoint_)) {
     throw InputError(
-        fmt::format("{}: it is a checkpoint already, which a save that is killed would lose; name a new folder, or "
-                    "replace it knowingly",
+        fmt::format("{}: it already is a checkpoint, which a killed save would lose; name a new folder, or "
+                    "set SaveOptions::replace",
                     storage_.full(checkpoint_)));
   }
   clear_checkpoint(storage_, checkpoint_);
 }
 
-/// Rank 0 removes the folder, the others may still be at their files: each sees to its own as well. Before there was room
-/// nothing in it is this save's.
+/// Rank 0 removes the folder while the others may still have open files: each also removes its own. Before room was made,
+/// nothing in it belongs to this save.
 void CheckpointWrite::clean_up() noexcept {
   if (!has_room_) return;
   try {
     if (meeting_.rank() == 0 && !is_complete(storage_, checkpoint_)) remove_checkpoint(storage_, checkpoint_);
-    if (meeting_.rank() > 0 && !has_told_) storage_.remove(checkpoint_ + "/" + data_file(meeting_.rank()));
+    if (meeting_.rank() > 0 && !has_reported_) storage_.remove(checkpoint_ + "/" + data_file(meeting_.rank()));
   } catch (const std::exception&) {
-    // What cannot be removed now the next save removes.
+    // The next save removes the rest.
   }
 }
 

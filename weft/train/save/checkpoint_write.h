@@ -1,9 +1,8 @@
-// CheckpointWrite: one rank's part in writing a checkpoint that all ranks write together.
+// CheckpointWrite: one rank's part in writing a checkpoint jointly with all ranks.
 //
-// Rank 0 makes room (what an earlier save left half done goes), each rank writes its data file, rank 0 gathers what stands
-// where (through the store, some 100 bytes a piece), writes the index and, last, the marker. A rank that fails tells the
-// others, and nothing is left that could be taken for a checkpoint. May run on a thread of its own, whose storage is its own
-// too.
+// Rank 0 makes room (removes an unfinished earlier save), each rank writes its data file, rank 0 gathers the positions (through
+// the store, some 100 bytes per piece), writes the index and finally the marker. A failing rank informs the others, and nothing
+// is left that looks like a checkpoint. May run on its own thread, with its own storage.
 #pragma once
 
 #include <functional>
@@ -16,15 +15,15 @@
 
 namespace weft {
 
-/// Writes a rank's data, and with the others makes a checkpoint of it.
+/// Writes a rank's data, and jointly makes a checkpoint of it.
 class CheckpointWrite {
  public:
-  /// `checkpoint` is the folder within the storage; one that is whole already is refused, or replaced. Storage and meeting must
+  /// `checkpoint` is the folder within the storage; an existing complete one is rejected, or replaced. Storage and meeting must
   /// outlive it.
   CheckpointWrite(Storage& storage, std::string checkpoint, RankMeeting& meeting, bool replace);
 
-  /// Runs `write`, which hands this rank's parts to the writer; then the rest. `texts` of rank 0 are the index's. Throws on all
-  /// ranks what failed on one; returns the bytes of all data files on rank 0.
+  /// Runs `write`, which hands this rank's parts to the writer; then the rest. Rank 0's `texts` go to the index. Throws one
+  /// rank's error on all; returns the bytes of all data files on rank 0.
   int64_t run(const std::function<void(DataWriter&)>& write, const std::map<std::string, std::string>& texts);
 
  private:
@@ -36,8 +35,8 @@ class CheckpointWrite {
   std::string checkpoint_;
   RankMeeting& meeting_;
   bool replace_;
-  bool has_room_ = false;  ///< what is in the folder from then on is this save's
-  bool has_told_ = false;  ///< what is in this rank's file: from then on it is rank 0's to keep or remove
+  bool has_room_ = false;      ///< if so, the folder's contents belong to this save
+  bool has_reported_ = false;  ///< reported its file's contents; rank 0 then keeps or removes the file
 };
 
 }  // namespace weft

@@ -12,7 +12,7 @@ std::optional<double> number_of(const KeptCheckpoint& checkpoint, KeepBest best)
   return best == KeepBest::accuracy ? *number : -*number;
 }
 
-/// The index of the best; -1 where none has the number.
+/// Index of the best; -1 if none has the metric.
 int best_of(const std::vector<KeptCheckpoint>& checkpoints, KeepBest best) {
   int found = -1;
   for (int i = 0; i < static_cast<int>(checkpoints.size()); ++i) {

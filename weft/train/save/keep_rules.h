@@ -1,4 +1,4 @@
-// Which checkpoints of a folder stay, and which go once a newer one is whole.
+// Rules for which checkpoints of a folder are kept once a newer one is complete.
 #pragma once
 
 #include <cstdint>
@@ -10,25 +10,25 @@
 
 namespace weft {
 
-/// What is known of a checkpoint.
+/// Facts about a checkpoint.
 struct KeptCheckpoint {
-  int64_t step = 0;                     ///< after which it was saved
-  RunClock clock = {};                  ///< then
-  std::optional<double> loss = {};      ///< of an evaluation after that step; none without one
-  std::optional<double> accuracy = {};  ///< the same
+  int64_t step = 0;                     ///< the step it was saved after
+  RunClock clock = {};                  ///< at that step
+  std::optional<double> loss = {};      ///< evaluation after that step; empty without one
+  std::optional<double> accuracy = {};  ///< as for loss
 };
 
-/// The best of which number stays.
+/// Metric by which the best is kept.
 enum class KeepBest { none, loss, accuracy };
 
-/// Rules for what stays; a checkpoint stays that any of them keeps.
+/// Rules for keeping; a checkpoint is kept if any rule keeps it.
 struct KeepRules {
-  int64_t newest = 3;              ///< so many; 0: all
+  int64_t newest = 3;              ///< number of newest ones; 0: all
   RunLength every = {};            ///< the first one after each multiple
-  KeepBest best = KeepBest::none;  ///< the one with the least loss, or the highest accuracy; of equal ones the first
+  KeepBest best = KeepBest::none;  ///< the one with the smallest loss or highest accuracy; the first of equal ones
 };
 
-/// The steps of those that go, of checkpoints in the order of their steps. The newest always stays.
+/// Steps of the checkpoints to remove, from checkpoints sorted by step. The newest is always kept.
 std::vector<int64_t> checkpoints_to_remove(const std::vector<KeptCheckpoint>& checkpoints, const KeepRules& rules);
 
 }  // namespace weft

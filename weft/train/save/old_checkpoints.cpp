@@ -22,7 +22,7 @@ OldCheckpoints::Known OldCheckpoints::read(Storage& storage, int64_t step) {
       known.checkpoint.accuracy = evaluation->accuracy;
     }
   } catch (const DamageError&) {
-    // Its step is all that is known.
+    // Only its step is known.
   }
   return known;
 }

@@ -1,4 +1,4 @@
-// Removal of older checkpoints of a folder once a newer one is whole, by the rules of keep_rules.h.
+// Removes older checkpoints of a folder once a newer one is complete, by the rules of keep_rules.h.
 #pragma once
 
 #include <cstdint>
@@ -12,14 +12,14 @@
 
 namespace weft {
 
-/// Those of one folder. The index of each is read once.
+/// The checkpoints of one folder. Each index is read once.
 class OldCheckpoints {
  public:
   OldCheckpoints(std::string folder, const KeepRules& rules) : folder_(std::move(folder)), rules_(rules) {}
 
-  /// Removes what the rules let go, but `spared`, of those up to `saved`, which was just saved: any after it is not of this
-  /// run's past, or was passed over as damaged. One that is damaged is known by its step alone. Throws, having removed none,
-  /// where one cannot be read.
+  /// Removes the checkpoints that no rule keeps, up to `saved`, the one just saved, and except `spared`. Later ones do not
+  /// belong to this run's past, or were skipped as damaged. Only a damaged one's step is known. Throws before removing any if
+  /// one cannot be read.
   void remove(int64_t saved, std::optional<int64_t> spared = std::nullopt);
 
  private:

@@ -26,7 +26,7 @@ RankMeeting::RankMeeting(const World& world, std::string doing, std::chrono::mil
   if (size_ > 1) store_ = world.next_group_store();
 }
 
-void RankMeeting::tell(const std::string& key, const std::string& value) {
+void RankMeeting::send(const std::string& key, const std::string& value) {
   if (store_) store_->set(of_rank(key, rank_), value, to_answer());
 }
 
@@ -43,10 +43,10 @@ std::string RankMeeting::take(const std::string& key, int rank) {
 
 bool RankMeeting::has(const std::string& key) { return store_->has(key, to_answer()).value_or(false); }
 
-/// Waits till the key is there.
+/// Waits until the key is set.
 void RankMeeting::look(const std::string& key, int rank) {
   const Deadline deadline = timeout_;
-  Deadline of_stopped = stopped_;  // from when it was last seen to run
+  Deadline of_stopped = stopped_;  // counted from when it was last seen running
   auto pause = std::chrono::microseconds(200);
   for (int looks = 1;; ++looks) {
     if (has(key)) return;
@@ -54,14 +54,14 @@ void RankMeeting::look(const std::string& key, int rank) {
     store_->throw_if_failed();
     const RankState state = looks % 10 == 0 ? store_->table()->read(rank).state : RankState::running;
     const bool gone = (state == RankState::failed || state == RankState::ended) && !has(key);
-    if (gone) throw CommError(fmt::format("rank {} has ended, while rank {} waited for it, {}", rank, rank_, doing_));
+    if (gone) throw CommError(fmt::format("rank {} has ended while rank {} waited for it, {}", rank, rank_, doing_));
     if (looks % 10 == 0 && state != RankState::stopped) of_stopped = Deadline(stopped_);
     if (of_stopped.passed()) {
-      throw CommError(fmt::format("rank {} is stopped by a signal (kill -CONT lets it go on), while rank {} waited for it, {}",
+      throw CommError(fmt::format("rank {} is stopped by a signal (kill -CONT resumes it) while rank {} waited for it, {}",
                                   rank, rank_, doing_));
     }
     if (deadline.passed()) {
-      throw CommError(fmt::format("rank {} has told nothing for {:.1f} s, while rank {} waited for it, {}", rank,
+      throw CommError(fmt::format("rank {} has reported nothing for {:.1f} s while rank {} waited for it, {}", rank,
                                   std::chrono::duration<double>(timeout_).count(), rank_, doing_));
     }
     std::this_thread::sleep_for(pause);
@@ -70,46 +70,46 @@ void RankMeeting::look(const std::string& key, int rank) {
 }
 
 void RankMeeting::check() {
-  if (given_up_) throw Error(fmt::format("{}: given up, as the training has ended", doing_));
+  if (given_up_) throw Error(fmt::format("{}: given up because the training has ended", doing_));
   if (store_ && has(kFailed)) {
     throw CommError(store_->get(kFailed, to_answer(), doing_));
   }
 }
 
-/// The first one to tell is believed.
+/// The first report wins.
 void RankMeeting::fail(const std::string& why) {
   if (store_ && !has(kFailed)) store_->set(kFailed, why, to_answer());
 }
 
 std::string RankMeeting::of_rank_zero(const std::string& value) {
   if (rank_ > 0) return wait_for("value", 0);
-  tell("value", value);
+  send("value", value);
   return value;
 }
 
-/// Rank 0 serves the store, and may end because of what it told.
+/// Rank 0 serves the store, and may end because of its own report.
 void RankMeeting::wait_until_heard() {
   try {
     for (int rank = 1; rank < size_; ++rank) wait_for("heard", rank);
   } catch (const Error&) {
-    // One that has ended needs to hear nothing.
+    // An ended rank needs no report.
   }
 }
 
 std::string RankMeeting::verdict(const std::string& own) {
   if (!store_) return own;
-  tell("end", own);
+  send("end", own);
   if (rank_ == 0) {
     std::string first = own;
     for (int rank = 1; rank < size_; ++rank) {
       const std::string theirs = wait_for("end", rank);
       if (first.empty()) first = theirs;
     }
-    tell("verdict", first);
+    send("verdict", first);
     if (!first.empty()) wait_until_heard();
   }
   const std::string verdict = wait_for("verdict", 0);
-  if (rank_ > 0 && !verdict.empty()) tell("heard", "");
+  if (rank_ > 0 && !verdict.empty()) send("heard", "");
   return verdict;
 }
 

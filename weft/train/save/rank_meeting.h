@@ -1,6 +1,6 @@
-// RankMeeting: what the ranks of a world tell one another about a save or a load, in the store, from any thread.
+// RankMeeting: messages between the ranks of a world about a save or a load, through the store, from any thread.
 //
-// It shows in no table of who waits for whom: a save goes on beside training, whose waits are the ones to blame a rank for.
+// Its waits are not listed in a wait table: a save overlaps training, whose own waits decide which rank to blame.
 #pragma once
 
 #include <atomic>
@@ -13,38 +13,38 @@
 
 namespace weft {
 
-/// One meeting. Making it is for the thread that makes groups, on all ranks in the same order.
+/// One meeting. Construct it on the thread that makes groups, on all ranks in the same order.
 class RankMeeting {
  public:
-  /// `doing` names it in errors: "saving". Waits end with CommError after `timeout`; after `stopped`, if that is shorter, for a
-  /// rank that stands still by a signal.
+  /// `doing` names it in errors: "saving". Waits end with CommError after `timeout`; for a rank stopped by a signal, after
+  /// `stopped` if that is shorter.
   RankMeeting(const World& world, std::string doing, std::chrono::milliseconds timeout,
               std::chrono::milliseconds stopped = std::chrono::hours(1));
 
-  int rank() const { return rank_; }  ///< this one
-  int size() const { return size_; }  ///< all
+  int rank() const { return rank_; }  ///< this rank
+  int size() const { return size_; }  ///< number of ranks
 
-  /// Tells all ranks; a world of one tells nobody.
-  void tell(const std::string& key, const std::string& value);
-  /// What `rank` told or will tell under the key. Throws CommError where that rank has ended or failed, or with the text of
-  /// fail(), and Error once give_up() was called.
+  /// Sends to all ranks; does nothing in a world of one.
+  void send(const std::string& key, const std::string& value);
+  /// Waits for the value that `rank` sent under the key, and returns it. Throws CommError if that rank has ended or failed, or
+  /// with the text of fail(), and Error after give_up().
   std::string wait_for(const std::string& key, int rank);
-  /// The same, which nobody else will ask for.
+  /// The same, but removes the value from the store: no other rank may read it.
   std::string take(const std::string& key, int rank);
-  /// Tells all ranks that it came to nothing, and why.
+  /// Reports failure, and its reason, to all ranks.
   void fail(const std::string& why);
-  /// Throws where a rank has told so, or give_up() was called.
+  /// Throws if a rank reported failure, or after give_up().
   void check();
   /// Ends the waits of other threads of this rank.
   void give_up() { given_up_ = true; }
 
-  /// Rank 0's value, on all ranks.
+  /// Returns rank 0's value on all ranks.
   std::string of_rank_zero(const std::string& value);
-  /// Whether it went well on all ranks, in the end: each tells its own error, "" for none; returns the first one, by rank.
+  /// Collects final results: each rank gives its own error, "" for success; returns the first error by rank.
   std::string verdict(const std::string& own);
 
  private:
-  /// For what is there: the store may be served by a rank that stands still.
+  /// Deadline of the store's own answers: a signal may have stopped its server.
   Deadline to_answer() const { return std::min(timeout_, stopped_); }
   bool has(const std::string& key);
   void look(const std::string& key, int rank);

@@ -10,7 +10,7 @@ namespace weft {
 
 namespace {
 
-/// The names of sections that come any number of times.
+/// Returns true for keys of repeatable sections.
 bool is_repeated(const std::string& key) {
   return (key.starts_with("optimizer.groups.") && key.ends_with(".names")) ||
          (key.starts_with("batch.ramp.") && key.ends_with(".global"));
@@ -19,7 +19,7 @@ bool is_repeated(const std::string& key) {
 }  // namespace
 
 bool may_change(const std::string& key) {
-  // The data is compared as what it holds, wherever that lies; a checkpoint holds the weights that came of others.
+  // Data is compared by content, wherever it is; a checkpoint holds weights that have replaced the initial ones.
   static const std::set<std::string> exceptions = {"data.path",     "data.evaluation_path", "data.workers",      "batch.micro",
                                                    "model.weights", "model.weight_names",   "model.weights_skip"};
   if (key == "run.seed") return false;
@@ -33,11 +33,11 @@ std::vector<std::string> recipe_changes(const std::map<std::string, std::string>
                                         const std::map<std::string, std::string>& now) {
   std::vector<std::string> lines;
   for (const auto& [key, value] : now) {
-    if (is_repeated(key) && before.count(key) == 0) lines.push_back(fmt::format("{} was not there, is {}", key, value));
+    if (is_repeated(key) && before.count(key) == 0) lines.push_back(fmt::format("{} was absent, is {}", key, value));
   }
   for (const auto& [key, value] : used_values(before)) {
     const auto found = now.find(key);
-    if (is_repeated(key) && found == now.end()) lines.push_back(fmt::format("{} was {}, is not there", key, value));
+    if (is_repeated(key) && found == now.end()) lines.push_back(fmt::format("{} was {}, now absent", key, value));
     if (found == now.end() || found->second == value || may_change(key)) continue;
     lines.push_back(fmt::format("{} was {}, is {}", key, value.empty() ? "left out" : value,
                                 found->second.empty() ? "left out" : found->second));

@@ -1,4 +1,4 @@
-// What of a recipe may change between a checkpoint and the run that goes on from it.
+// Recipe keys that may change between a checkpoint and the run that resumes from it.
 #pragma once
 
 #include <map>
@@ -7,11 +7,11 @@
 
 namespace weft {
 
-/// Whether a key may: where and how fast things run, how long, what is evaluated and saved; not what is computed: model, data,
-/// global batch, optimizer, seed.
+/// Returns true if a key may change: one of placement, speed, length, evaluation or saving, but not one of the computation:
+/// model, data, global batch, optimizer, seed.
 bool may_change(const std::string& key);
-/// Of keys that may not change and have other values, a line each: "optimizer.lr was 0.1, is 0.2". Keys that only one recipe
-/// has are those of another weft, and no change.
+/// Lists keys that may not change but have other values: "optimizer.lr was 0.1, is 0.2". Keys in only one recipe come from
+/// another weft version, and count as unchanged.
 std::vector<std::string> recipe_changes(const std::map<std::string, std::string>& before,
                                         const std::map<std::string, std::string>& now);
 

@@ -15,7 +15,7 @@ namespace {
 
 using RunJson = nlohmann::ordered_json;
 
-/// JSON has no infinities.
+/// Reads null as NaN: JSON has no infinities.
 double number_of(const RunJson& json) { return json.is_null() ? std::numeric_limits<double>::quiet_NaN() : json.get<double>(); }
 
 RunJson or_null(const std::optional<double>& value) { return value ? RunJson(*value) : RunJson(nullptr); }
@@ -82,7 +82,7 @@ EvaluationReport evaluation_of(const RunJson& json) {
 
 std::string run_state_text(const RunState& state) {
   const auto& [name, clock, loss, evaluation, others, best, noise, recipe, data] =
-      state;  // one more is an error here until it is saved too
+      state;  // a new member is an error here until it is saved too
   const auto& [steps, samples, tokens, epochs, seconds] = clock;
   RunJson other_sets = RunJson::array();
   for (const EvaluationReport& report : others) other_sets.push_back(evaluation_json(report));
@@ -121,7 +121,7 @@ RunState parse_run_state(const std::string& text, const std::string& where) {
     for (const RunJson& other : metrics.at("other_evaluations")) state.others.push_back(evaluation_of(other));
     return state;
   } catch (const nlohmann::json::exception& error) {
-    throw DamageError(fmt::format("{}: its run state is not as weft writes it: {}", where, error.what()));
+    throw DamageError(fmt::format("{}: its run state is not in weft's format: {}", where, error.what()));
   }
 }
 

@@ -19,11 +19,11 @@ namespace weft {
 
 namespace {
 
-/// For what its thread does to end, once it is to.
+/// Time for its thread to end after a request.
 constexpr std::chrono::seconds kToEnd{5};
 
 std::string failure_note(const std::string& failure) {
-  return failure.empty() ? "" : fmt::format("save.upload: {}; training goes on, and each save tries again", failure);
+  return failure.empty() ? "" : fmt::format("save.upload: {}; training continues, and each save retries", failure);
 }
 
 }  // namespace
@@ -42,10 +42,10 @@ struct SecondPlace::Work {
   std::mutex mutex;
   std::condition_variable wake;
   std::optional<int64_t> next, under_way;
-  std::string failure, note;  ///< of the last copy; what is to be told
-  int64_t lacking = 0;        ///< copies that failed since one went well
+  std::string failure, note;  ///< from the last copy; to report
+  int64_t lacking = 0;        ///< failed copies since the last success
   std::atomic<bool> stops = false;
-  bool has_ended = false;  ///< its thread
+  bool has_ended = false;  ///< its thread has ended
 };
 
 SecondPlace::SecondPlace(Options options) : work_(std::make_shared<Work>(std::move(options))) {
@@ -62,7 +62,7 @@ SecondPlace::~SecondPlace() {
   work_->wake.notify_all();
   const bool has_ended = work_->wake.wait_for(lock, kToEnd, [this] { return work_->has_ended; });
   lock.unlock();
-  has_ended ? thread_.join() : thread_.detach();  // a network that hangs holds up nobody's end
+  has_ended ? thread_.join() : thread_.detach();  // a hanging network must not delay the end
 }
 
 void SecondPlace::leave() { thread_.detach(); }
@@ -109,7 +109,7 @@ std::string SecondPlace::finish(std::optional<int64_t> newest, const std::functi
   if (!wait(lock)) return "";
   if (failure.empty()) failure = work.failure;
   if (failure.empty()) return "";
-  work.note.clear();  // it is told now
+  work.note.clear();  // reported now
   return fmt::format("the newest checkpoint is not in save.upload ({}): {}", work.options.upload, failure);
 }
 
@@ -135,13 +135,13 @@ void SecondPlace::Work::run() {
   wake.notify_all();
 }
 
-/// With the lock.
+/// Call it holding the lock.
 void SecondPlace::Work::note_outcome(const std::string& outcome) {
   if (!outcome.empty() && failure.empty()) {
     note = failure_note(outcome);
   } else if (outcome.empty() && !failure.empty()) {
     note = fmt::format("save.upload: copied to {} again{}", options.upload,
-                       lacking == 0 ? "" : fmt::format(", after {} that could not be", counted(lacking, "checkpoint")));
+                       lacking == 0 ? "" : fmt::format(", after {} that failed", counted(lacking, "checkpoint")));
   }
   lacking = outcome.empty() ? 0 : lacking + 1;
   failure = outcome;

@@ -1,7 +1,7 @@
-// SecondPlace: where a run's checkpoints are copied to behind training (save.upload), on a thread of its own.
+// SecondPlace: copies a run's checkpoints to save.upload in the background, on its own thread.
 //
-// Nothing waits for it: where it is slow, newer checkpoints take the place of those that it has not come to. Nothing that fails
-// there ends the training: it is told once, and once when it is over, and each further save tries again.
+// Nothing waits for it: if it is slow, newer checkpoints replace those not yet copied. Its failures do not end the training:
+// each is reported once, and once more when resolved, and every further save retries.
 #pragma once
 
 #include <cstdint>
@@ -16,38 +16,38 @@
 
 namespace weft {
 
-/// On rank 0.
+/// Exists on rank 0 only.
 class SecondPlace {
  public:
   struct Options {
     std::string folder;                      ///< where checkpoints are saved
     std::string upload;                      ///< where they are copied to
-    KeepRules rules = {};                    ///< of both
-    LockOptions lock = {};                   ///< of `upload`
-    std::shared_ptr<StorageLock> held = {};  ///< that lock; null: it could not be had yet
-    std::string failure = {};                ///< why not
+    KeepRules rules = {};                    ///< for both
+    LockOptions lock = {};                   ///< for `upload`
+    std::shared_ptr<StorageLock> held = {};  ///< that lock; null: not acquired yet
+    std::string failure = {};                ///< why it was not acquired
   };
   explicit SecondPlace(Options options);
-  /// Leaves a copy that is under way unfinished; the next run removes it. Waits a moment for that at most.
+  /// Abandons a copy in progress, and waits 5 s for that at most; the next run removes it.
   ~SecondPlace();
   SecondPlace(const SecondPlace&) = delete;
   SecondPlace& operator=(const SecondPlace&) = delete;
 
-  /// Has the checkpoint after `step` copied, which must stay in its folder while under_way() tells of it.
+  /// Queues the checkpoint after `step`, which must stay in its folder while under_way() returns it.
   void copy(int64_t step);
-  /// The checkpoint that is being copied, or is next.
+  /// The checkpoint being copied, or next to be.
   std::optional<int64_t> under_way() const;
-  /// Waits until all is copied, the checkpoint after `newest` too where an earlier run did not come to that; none: there is
-  /// none. Returns what the second place lacks, and why; empty: nothing.
-  /// Returns at once when `asked_to_end` says so; under_way() tells then what is left.
+  /// Waits until everything is copied, including the checkpoint after step `newest` (empty: none) if an earlier run did not
+  /// copy it. Returns what the second place lacks, and why; empty: nothing. Stops waiting when `asked_to_end` returns true;
+  /// under_way() then is the first one not copied.
   std::string finish(std::optional<int64_t> newest, const std::function<bool()>& asked_to_end);
-  /// What is to be told, once; empty: nothing.
+  /// Text to report, once; empty: nothing.
   std::string take_note();
-  /// Its thread outlives it, for as long as the process lives: a copy may take as long as it likes.
+  /// Detaches the thread, which may keep copying while the process lives.
   void leave();
 
  private:
-  struct Work;  ///< what its thread shares
+  struct Work;  ///< shared with its thread
   std::shared_ptr<Work> work_;
   std::thread thread_;
 };

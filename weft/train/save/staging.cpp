@@ -6,9 +6,9 @@
 namespace weft {
 
 void Staging::add(const StatePart& part) {
-  if (part.runs.empty() && part.whole_numel() > 0) return;  // a tensor without elements is there all the same
+  if (part.runs.empty() && part.whole_numel() > 0) return;  // a tensor without elements still exists
   c10::NoGradGuard no_grad;
-  const StatePart from = narrowed(part);
+  const StatePart from = narrow_to_runs(part);
   const at::Tensor& source = from.memory;
   const size_t index = parts_.size();
   if (memory_.size() == index) memory_.emplace_back();

@@ -1,6 +1,6 @@
-// Staging: memory that a rank's state is copied to when a save begins, so that steps may change it while it is written.
+// Staging: memory for a copy of a rank's state when a save begins, so that steps may change the state during the write.
 //
-// Memory: as much as the rank writes, taken at the first copy and kept for the next.
+// Memory: as much as the rank writes, taken at the first copy and reused.
 #pragma once
 
 #include <vector>
@@ -9,19 +9,19 @@
 
 namespace weft {
 
-/// A copy of parts of state.
+/// A copy of parts of the state.
 class Staging {
  public:
-  /// Copies the part, as the next one; the memory of earlier copies is used again after clear().
+  /// Appends a copy of the part; reuses the memory of earlier copies after clear().
   void add(const StatePart& part);
   /// The copies.
   const std::vector<StatePart>& parts() const { return parts_; }
-  /// Lets the copies go, not their memory.
+  /// Releases the copies, not their memory.
   void clear();
 
  private:
   std::vector<StatePart> parts_;
-  std::vector<at::Tensor> memory_;  ///< of the i-th part added
+  std::vector<at::Tensor> memory_;  ///< for the i-th part added
 };
 
 }  // namespace weft

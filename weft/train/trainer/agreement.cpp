@@ -66,7 +66,7 @@ std::string options_text(const TrainerOptions& options, const OptimizerOptions& 
       phases_text(options.rate_phases), options.clip);
 }
 
-/// Without a ramp nothing.
+/// Empty without a ramp.
 std::string ramp_text(const BatchRamp& ramp, const std::vector<std::shared_ptr<const Program>>& programs) {
   std::string text;
   for (size_t i = 0; i < ramp.size(); ++i) {
@@ -76,7 +76,7 @@ std::string ramp_text(const BatchRamp& ramp, const std::vector<std::shared_ptr<c
   return text;
 }
 
-/// Names, shapes and types; the values are rank 0's.
+/// Names, shapes and types; the values come from rank 0.
 uint64_t buffers_fingerprint(const Model& model) {
   std::string text;
   for (const ModelBuffer& buffer : buffers_of(model)) {
@@ -99,7 +99,7 @@ void agree(const World& world, Store& store, const std::string& plan, const Dead
   }
   const std::string first = wait_for("plan", 0);
   if (first != plan) {
-    throw InputError(fmt::format("rank {} is about to train otherwise than rank 0{}; start all ranks with the same recipe",
+    throw InputError(fmt::format("rank {} would train differently from rank 0{}; start all ranks with the same recipe",
                                  world.rank(), difference(first, plan, world.rank())));
   }
   store.set(agrees(world.rank()), "");
@@ -135,9 +135,9 @@ std::string agreement_text(const std::vector<std::shared_ptr<const Program>>& pr
              "model: {} blocks, {} elements\n"
              "parameters (their names, shapes, and which are frozen): fingerprint {:016x}\n"
              "buffers (their names, shapes and types): fingerprint {:016x}\n"
-             "micro-batches: {} a rank, in {}\n"
+             "micro-batches: {} per rank, in {}\n"
              "sharded: {}\n"
-             "bytes of an element: {} of weights, {} of gradients\n"
+             "bytes per element: {} of weights, {} of gradients\n"
              "reproducible slots: {}, sums {}\n"
              "reproducible parts of tp: {}\n"
              "instructions: {} of all pipeline ranks, fingerprint {:016x}\n",
@@ -157,7 +157,7 @@ void check_agreement(const World& world, const std::string& plan, std::chrono::m
   try {
     agree(world, store, plan, deadline);
   } catch (const Error& error) {
-    tell_failure(store, error);
+    report_failure(store, error);
     throw;
   }
 }

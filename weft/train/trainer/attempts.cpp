@@ -10,14 +10,14 @@
 namespace weft {
 namespace {
 
-constexpr size_t kMostErrorBytes = 1000;  // of an error's text, which is the user's to read in a line that says more
+constexpr size_t kMostErrorBytes = 1000;  // limit on an error's text, which is quoted inside a longer line
 
 }  // namespace
 
 void Attempts::check() const {
   if (!failed_) return;
   throw Error(
-      fmt::format("trainer: {}; what it left behind may be half done, so this trainer does not go on: make a new one, "
+      fmt::format("trainer: {}; its state may be half updated, so this trainer cannot continue: make a new one, "
                   "with a new model and loader, from weights you saved",
                   failure_.empty() ? "an earlier call failed" : failure_));
 }

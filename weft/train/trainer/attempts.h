@@ -1,7 +1,7 @@
-// Attempts: calls that change an object step by step, none of which may follow one that failed.
+// Attempts: calls that change an object step by step, all refused after one has failed.
 //
-// What a failed call has left behind (weights of which some are updated, state that was reloaded and not put back, a loader
-// that is one micro-batch ahead) looks like a good state to the next one. So that one is refused instead.
+// The state after a failed call (half-updated weights, state that was reloaded and not put back, a loader one micro-batch
+// ahead) looks valid to the next call. So that call is refused.
 #pragma once
 
 #include <exception>
@@ -9,10 +9,10 @@
 
 namespace weft {
 
-/// Makes calls until one of them fails.
+/// Runs calls until one fails.
 class Attempts {
  public:
-  /// Returns call(), which `what` names for people ("step 3"). Throws Error, in one line, when an earlier one has failed.
+  /// Returns call(), which `what` names in errors ("step 3"). Throws a one-line Error if an earlier call has failed.
   template <class Call>
   auto run(const std::string& what, const Call& call) {
     check();
@@ -27,11 +27,11 @@ class Attempts {
     }
   }
 
-  bool failed() const { return failed_; }  ///< a call has
+  bool failed() const { return failed_; }  ///< a call has failed
 
  private:
   void check() const;
-  /// The first failure stays; also where no memory is left to say what it was.
+  /// Records the first failure; works even without memory for its text.
   void fail(const std::string& what, const char* why) noexcept;
 
   bool failed_ = false;

@@ -12,7 +12,7 @@
 namespace weft {
 namespace {
 
-/// Empty where the checkpoint has the buffer as it is.
+/// Describes how the checkpoint's buffer differs; empty if it matches.
 std::string misfit_of_buffer(const ModelBuffer& buffer, const CheckpointIndex& index) {
   const std::string name = model_state_name(buffer.name);
   const auto found = index.tensors.find(name);

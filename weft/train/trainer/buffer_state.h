@@ -1,5 +1,5 @@
-// The buffers of a trainer's model in a checkpoint: "model/NAME" in their own type, beside parameters and statistics, whose
-// functions are owned_state.h's.
+// The buffers of a trainer's model in a checkpoint: "model/NAME" in their own type, next to parameters and statistics, which
+// owned_state.h handles.
 #pragma once
 
 #include <functional>
@@ -14,23 +14,23 @@
 
 namespace weft {
 
-/// Visits what this rank writes of the buffers that it holds: ranks that hold the same write a share of each.
+/// Visits the parts of its buffers that this rank writes: ranks that hold the same buffers each write a share.
 void for_each_written_buffer(const FlatModel& model, const WriteShare& share,
                              const std::function<void(const StatePart&)>& visit);
 
-/// What of the model's buffers a checkpoint does not have as they are.
+/// Mismatches between the model's buffers and a checkpoint.
 struct BufferMisfits {
-  std::vector<std::string> lines = {};  ///< a line each
+  std::vector<std::string> lines = {};  ///< one line each
   std::vector<std::string> older =
-      {};  ///< names of those that it cannot have: it is of a time when only float32 ones were saved
+      {};  ///< names missing because the checkpoint is from a version that saved only float32 buffers
 };
 /// Compares names, shapes and types.
 BufferMisfits buffer_misfits(const FlatModel& model, const CheckpointIndex& index);
 
-/// The entry of the index that tells what buffers there are, JSON: {"1.mask": "constant", "1.num_batches_tracked": "count"}.
+/// The index entry that lists the buffers, JSON: {"1.mask": "constant", "1.num_batches_tracked": "count"}.
 std::string buffers_text(const FlatModel& model);
 
-/// Fills the buffers that this rank holds with those of the checkpoint that fit.
+/// Fills this rank's buffers from the checkpoint, as far as they match.
 void fill_buffers(const FlatModel& model, const CheckpointIndex& index, DataReader& reader);
 
 }  // namespace weft

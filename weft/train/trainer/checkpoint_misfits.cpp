@@ -17,7 +17,7 @@ namespace {
 
 constexpr const char* kRegistered = "registered";
 
-/// "exp_avg" of "exp_avg/h.0.weight".
+/// Returns "exp_avg" for "exp_avg/h.0.weight".
 std::string state_of(const std::string& tensor) { return tensor.substr(0, tensor.find('/')); }
 
 bool is_of_model(const std::string& tensor) { return tensor.starts_with(kModelPrefix); }
@@ -27,14 +27,14 @@ bool is_of_optimizer(const std::string& tensor) {
   return !is_of_model(tensor) && state != kAverageState && state != kAgeState && state != kRegistered;
 }
 
-/// What the checkpoint's model computes otherwise; a checkpoint of an older weft does not tell.
+/// Options whose values make the checkpoint's model compute differently; older checkpoints do not store options.
 std::vector<std::string> other_options(const FlatModel& model, const CheckpointIndex& index) {
-  const auto told = index.texts.find(kModelEntry);
-  if (told == index.texts.end()) return {};
-  return option_differences(parse_model_options(told->second, "the checkpoint"), model.model().options);
+  const auto kept = index.texts.find(kModelEntry);
+  if (kept == index.texts.end()) return {};
+  return option_differences(parse_model_options(kept->second, "the checkpoint"), model.model().options);
 }
 
-/// Names of the states that an optimizer keeps of parameters, in words.
+/// Names of an optimizer's per-parameter states, in words.
 template <class Tensors>
 std::string optimizer_states(const Tensors& tensors) {
   std::set<std::string> states;
@@ -44,7 +44,7 @@ std::string optimizer_states(const Tensors& tensors) {
   return states.empty() ? "nothing" : fmt::format("{}", fmt::join(states, ", "));
 }
 
-/// The tensors that a checkpoint of this trainer would have, but for buffers.
+/// Tensors in a checkpoint of this trainer, except buffers.
 std::map<std::string, std::vector<int64_t>> due_tensors(const TrainerState& trainer, bool averages) {
   std::map<std::string, std::vector<int64_t>> due = state_shapes(*trainer.model, trainer.updater->optimizer(), averages);
   for (const auto& [name, state] : trainer.registered) {
@@ -65,7 +65,7 @@ CheckpointMisfits checkpoint_misfits(const TrainerState& trainer, const Checkpoi
   const auto due = due_tensors(trainer, averages && keeps);
   CheckpointMisfits misfits{.lines = other_options(*trainer.model, index)};
   std::vector<std::string> others;
-  const auto tell = [&](const std::string& tensor, std::string line) {
+  const auto note = [&](const std::string& tensor, std::string line) {
     (is_of_model(tensor) ? misfits.lines : others).push_back(std::move(line));
   };
   for (const auto& [name, shape] : due) {
@@ -76,28 +76,27 @@ CheckpointMisfits checkpoint_misfits(const TrainerState& trainer, const Checkpoi
       misfits.any_weight = misfits.any_weight || fits;
     }
     if (found == index.tensors.end()) {
-      tell(name, fmt::format("tensor '{}' is not in the checkpoint", name));
+      note(name, fmt::format("tensor '{}' is not in the checkpoint", name));
     } else if (!fits) {
-      tell(name, fmt::format("tensor '{}' is [{}] in the checkpoint, [{}] in the model", name,
+      note(name, fmt::format("tensor '{}' is [{}] in the checkpoint, [{}] in the model", name,
                              fmt::join(found->second.shape, ", "), fmt::join(shape, ", ")));
     }
   }
   if (averages && !keeps) {
     others.push_back(
-        fmt::format("the checkpoint has an average of the weights ('{}/...'), and none is kept here", kAverageState));
+        fmt::format("the checkpoint has an average of the weights ('{}/...'), which is not kept here", kAverageState));
   }
   std::set<std::string> buffers;
   for (const ModelBuffer& buffer : trainer.model->buffers()) buffers.insert(model_state_name(buffer.name));
   for (const auto& [name, stored] : index.tensors) {
     if ((state_of(name) == kAverageState && !keeps) || state_of(name) == kAgeState) continue;
     if (due.count(name) == 0 && buffers.count(name) == 0) {
-      tell(name, fmt::format("tensor '{}' of the checkpoint is not in the model", name));
+      note(name, fmt::format("tensor '{}' of the checkpoint is not in the model", name));
     }
   }
   const std::string there = optimizer_states(index.tensors), here = optimizer_states(due);
   if (misfits.lines.empty() && there != here) {
-    misfits.optimizer =
-        fmt::format("the optimizer differs: the checkpoint's keeps {} of each weight, this one's {}", there, here);
+    misfits.optimizer = fmt::format("the optimizer differs: the checkpoint's keeps {} per weight, this one's {}", there, here);
   }
   misfits.lines.insert(misfits.lines.end(), others.begin(), others.end());
   return misfits;

@@ -1,4 +1,4 @@
-// What of a checkpoint a trainer has no use for, and what it lacks.
+// Differences between a checkpoint and a trainer, in both directions.
 #pragma once
 
 #include <cstdint>
@@ -10,18 +10,18 @@
 
 namespace weft {
 
-/// Tensors and options that differ.
+/// Differing tensors and options.
 struct CheckpointMisfits {
-  /// A line each, those of the model first; but for its buffers, which buffer_misfits() tells, and for an average that begins.
+  /// One line each, the model's first; buffers (buffer_misfits()) and an average that starts now are left out.
   std::vector<std::string> lines = {};
-  std::string optimizer = {};  ///< how the optimizer differs, where the model does not; empty: it does not
-  bool any_weight = false;     ///< a parameter is there in its shape
-  int64_t num_weights = 0;     ///< parameters and statistics of the model
+  std::string optimizer = {};  ///< how the optimizer differs; empty if it does not, or if the model does
+  bool any_weight = false;     ///< the checkpoint has some parameter in its shape
+  int64_t num_weights = 0;     ///< number of the model's parameters and statistics
 };
 
 CheckpointMisfits checkpoint_misfits(const TrainerState& trainer, const CheckpointIndex& index);
 
-/// The name under which a checkpoint has a tensor of registered state.
+/// Name of a registered state's tensor in a checkpoint.
 std::string registered_tensor(const std::string& state, const std::string& tensor);
 
 }  // namespace weft

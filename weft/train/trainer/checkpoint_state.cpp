@@ -43,7 +43,7 @@ StateJson text_of(const CheckpointIndex& index, const char* entry, const std::st
   return StateJson::parse(found->second);
 }
 
-/// The numbers of a step's state. Every one of a struct by name: one more is an error here until it is saved too.
+/// The numbers of a step's state. Names every member of a struct, so that a new one does not compile until it is saved too.
 StateJson scaling_json(const LossScale& scaling) {
   const auto& [scale, good_steps, skipped_steps] = scaling;
   return {{"scale", scale}, {"good_steps", good_steps}, {"skipped_steps", skipped_steps}};
@@ -59,11 +59,11 @@ int64_t count_of(const StateJson& json, const char* what, const std::string& whe
   constexpr int64_t kMost = int64_t{1} << 53;
   const bool good = json.is_number_integer() && (!json.is_number_unsigned() || json.get<uint64_t>() <= kMost) &&
                     json.get<int64_t>() >= 0 && json.get<int64_t>() <= kMost;
-  if (!good) throw DamageError(fmt::format("{}: its \"{}\" is {}, which cannot be", where, what, shortened(json.dump(), 60)));
+  if (!good) throw DamageError(fmt::format("{}: its \"{}\" has the invalid value {}", where, what, shortened(json.dump(), 60)));
   return json.get<int64_t>();
 }
 
-/// A text that is a JSON object stands in the index as one, for people to read.
+/// A JSON-object text is stored in the index as an object, for readability.
 StateJson as_entry(const std::string& text) {
   StateJson json = StateJson::parse(text, nullptr, /*allow_exceptions=*/false);
   return json.is_object() ? json : StateJson(text);
@@ -80,7 +80,7 @@ bool is_age(const std::string& tensor) { return tensor.starts_with(std::string(k
 
 bool is_average(const std::string& tensor) { return tensor.starts_with(std::string(kAverageState) + "/"); }
 
-/// Reads parts of tensors that the checkpoint has in their shape; strict loading has made sure that those are all.
+/// Reads parts of the tensors that are in the checkpoint in their shape; strict loading has verified that all are.
 class Filler {
  public:
   Filler(DataFiles& files, const std::string& checkpoint, const CheckpointIndex& index)
@@ -97,14 +97,14 @@ class Filler {
   DataReader reader_;
 };
 
-/// Updates that came before the checkpoint, of what was trained from the first step on.
+/// Updates that parameters trained from the first step on had taken when the checkpoint was saved.
 int64_t updates_in(const CheckpointIndex& index, const std::string& where) {
   const int64_t steps = count_of(text_of(index, "clock", where).at("step"), "step", where);
   const LossScale scaling = scaling_of(text_of(index, kTrainerEntry, where).at("loss_scale"));
   return std::max<int64_t>(0, steps - scaling.skipped_steps);
 }
 
-/// What the checkpoint says of its optimizer's states; empty where it is of before they did.
+/// The checkpoint's description of its optimizer states; empty for older versions.
 std::map<std::string, std::string> meanings_in(const CheckpointIndex& index, const std::string& where) {
   return text_of(index, kTrainerEntry, where).value(kMeanings, std::map<std::string, std::string>());
 }
@@ -114,13 +114,13 @@ void zero_part(const StatePart& part) {
   for (const StateRun& run : part.runs) part.memory.narrow(0, run.memory_begin, run.numel).zero_();
 }
 
-/// One of the state but the average: from the checkpoint, or as it begins.
+/// Fills one part of the state, except the average: from the checkpoint, or with initial values.
 void fill_state_part(Filler& filler, const TakenState& taken, const StatePart& part) {
   if (taken.begins_anew(part.name)) return zero_part(part);
   if (!is_age(part.name) || taken.takes_age(part.name)) filler.fill(part);
 }
 
-/// Those of a parameter of which the checkpoint tells nothing; the others are filled after.
+/// Sets ages that the checkpoint does not have; the others are filled later.
 void begin_ages(TrainerState& trainer, const TakenState& taken, int64_t updates) {
   if (!has_ages(trainer.optimizer)) return;
   std::vector<int64_t>& ages = trainer.updater->optimizer().ages();
@@ -131,7 +131,7 @@ DamageError incomplete(const std::string& where, const std::exception& error) {
   return DamageError(fmt::format("{}: its index lacks what a trainer needs: {}", where, error.what()));
 }
 
-/// What is taken of the optimizer's state; ages that are not in the checkpoint are as they begin then.
+/// Chooses the optimizer state to load; ages not in the checkpoint get their initial values.
 TakenState choose_state(TrainerState& trainer, const CheckpointIndex& index, const std::string& where) {
   try {
     TakenState taken(*trainer.model, trainer.updater->optimizer(), trainer.optimizer, index, meanings_in(index, where));
@@ -144,7 +144,7 @@ TakenState choose_state(TrainerState& trainer, const CheckpointIndex& index, con
 
 void check_ages(const TrainerState& trainer, const std::string& where) {
   for (const int64_t age : trainer.updater->optimizer().ages()) {
-    if (age < 0) throw DamageError(fmt::format("{}: a parameter has taken {} updates, which cannot be", where, age));
+    if (age < 0) throw DamageError(fmt::format("{}: a parameter has an invalid count of {} updates", where, age));
   }
 }
 
@@ -167,7 +167,7 @@ std::vector<std::string> load_registered(TrainerState& trainer, const StateJson&
   return lines;
 }
 
-/// How old the average is that was loaded, or that it begins here.
+/// Loads the age of the average, or starts the average here.
 void load_average(TrainerState& trainer, const CheckpointIndex& index, const StateJson& numbers, const std::string& where,
                   LoadReport& report) {
   if (!trainer.options.average.is_kept()) return;
@@ -175,16 +175,15 @@ void load_average(TrainerState& trainer, const CheckpointIndex& index, const Sta
   if (has_average(index)) {
     updates = count_of(numbers.at(kAverageState).at("updates"), "updates", where);
   } else {
-    report.skipped.push_back(fmt::format("{}: it has no average of the weights, which begins as they are there", where));
+    report.skipped.push_back(fmt::format("{}: it has no average of the weights; the average starts from its weights", where));
   }
   trainer.updater->set_average_updates(report.step, updates);
 }
 
 std::string older_text(const std::vector<std::string>& buffers, const std::string& where) {
   const std::string more = buffers.size() > 1 ? fmt::format(" and {} more", buffers.size() - 1) : "";
-  return fmt::format(
-      "{}: it was saved when checkpoints had no buffers but those of float32; as the model has them here: '{}'{}", where,
-      buffers.front(), more);
+  return fmt::format("{}: it was saved when checkpoints had only float32 buffers; kept as in this model: '{}'{}", where,
+                     buffers.front(), more);
 }
 
 void require_none(const std::vector<std::string>& lines, const std::string& where, bool strict,
@@ -192,12 +191,12 @@ void require_none(const std::vector<std::string>& lines, const std::string& wher
   if (lines.empty() || !strict) return;
   if (!optimizer.empty()) {
     throw InputError(
-        fmt::format("{}: {}; load it with the optimizer that it was saved with (strict = false takes the weights, and "
-                    "begins the optimizer's state anew)",
+        fmt::format("{}: {}; load it with the optimizer it was saved with (strict = false takes the weights, and "
+                    "resets the optimizer's state)",
                     where, optimizer));
   }
   const std::string more = lines.size() > 1 ? fmt::format(", and {} more", lines.size() - 1) : "";
-  throw InputError(fmt::format("{}: {}{}; load it into the model that it was saved of (strict = false takes what fits)", where,
+  throw InputError(fmt::format("{}: {}{}; load it into the model it was saved from (strict = false takes what fits)", where,
                                lines.front(), more));
 }
 
@@ -249,8 +248,8 @@ LoadReport load_state(TrainerState& trainer, DataFiles& files, const std::string
   const CheckpointMisfits misfits = checkpoint_misfits(trainer, index);
   if (!misfits.any_weight && !options.strict) {
     throw InputError(
-        fmt::format("{}: none of the model's {} is there in its shape, so it is of another model; name a checkpoint of "
-                    "this one, or begin anew in another folder",
+        fmt::format("{}: none of the model's {} has a match in name and shape, so it belongs to another model; name one "
+                    "of this model, or start over in another folder",
                     where, counted(misfits.num_weights, "weight")));
   }
   LoadReport report{.step = 0, .bytes_read = 0, .skipped = misfits.lines};
@@ -263,7 +262,7 @@ LoadReport load_state(TrainerState& trainer, DataFiles& files, const std::string
   Filler filler(files, checkpoint, index);
   trainer.engine->fill_state([&](int block, std::vector<at::Tensor>& state) {
     const std::vector<StatePart> parts = owned_state(*trainer.model, block, kept_of(trainer, state));
-    for (const bool average : {false, true}) {  // which begins as the weights where the checkpoint has none of it
+    for (const bool average : {false, true}) {  // the average starts as the weights if the checkpoint has none
       if (average) trainer.start_average(block, state);
       for (const StatePart& part : parts) {
         if (is_average(part.name) != average) continue;
@@ -286,7 +285,7 @@ LoadReport load_state(TrainerState& trainer, DataFiles& files, const std::string
     const LossScale scaling = scaling_of(numbers.at("loss_scale"));
     const bool good =
         std::isfinite(scaling.scale) && scaling.scale >= 1.0 && scaling.good_steps >= 0 && scaling.skipped_steps >= 0;
-    if (!good) throw DamageError(fmt::format("{}: its loss scale of {} cannot be", where, scaling.scale));
+    if (!good) throw DamageError(fmt::format("{}: its loss scale of {} is invalid", where, scaling.scale));
     trainer.updater->set_scaling(scaling, numbers.at("is_scaled").get<bool>());
     const StateJson loss = index.texts.count(kLossEntry) > 0 ? text_of(index, kLossEntry, where) : StateJson::object();
     const bool same_micro_batch = loss.value("micro_batch", int64_t{0}) == trainer.options.micro_batch;
@@ -299,7 +298,7 @@ LoadReport load_state(TrainerState& trainer, DataFiles& files, const std::string
     throw incomplete(where, error);
   }
   trainer.steps_done = report.step;
-  trainer.shift = samples - trainer.batches.samples_before(report.step);  // its steps may have been of other sizes
+  trainer.shift = samples - trainer.batches.samples_before(report.step);  // its steps may have had other batch sizes
   return report;
 }
 

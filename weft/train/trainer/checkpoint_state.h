@@ -1,4 +1,4 @@
-// A trainer's state as a checkpoint has it, and back: what a rank writes, what it reads, and the numbers beside the tensors.
+// A trainer's state in a checkpoint: the parts a rank writes and reads, and the numbers besides the tensors.
 #pragma once
 
 #include <functional>
@@ -14,13 +14,13 @@
 
 namespace weft {
 
-/// Visits what this rank writes of the state; each part is in memory only while it is visited.
+/// Visits the parts this rank writes; each is in memory only during its visit.
 void for_each_written(TrainerState& trainer, const std::function<void(const StatePart&)>& visit);
-/// The entries of the index that this rank knows, JSON texts by name.
+/// This rank's entries of the index, JSON texts by name.
 std::map<std::string, std::string> state_texts(const TrainerState& trainer);
 
-/// Fills this rank's state from a checkpoint, and checks all that it reads. Engine::gather_whole() must follow. Throws
-/// InputError for one that is damaged or of something else; the state is half loaded then.
+/// Fills this rank's state from a checkpoint, verifying everything it reads. Engine::gather_whole() must follow. Throws
+/// InputError for a damaged or mismatched one; the state is then half loaded.
 LoadReport load_state(TrainerState& trainer, DataFiles& files, const std::string& checkpoint, const CheckpointIndex& index,
                       const LoadOptions& options);
 

@@ -17,17 +17,17 @@
 namespace weft {
 namespace {
 
-/// Values of a parameter from a file. Integers are codes that mean nothing without their scales.
+/// Converts a parameter from a file. Integers are quantized codes, useless without their scales.
 at::Tensor parameter_from(const at::Tensor& given, const std::string& name, const std::string& path) {
   if (given.is_floating_point()) return given;
   throw InputError(
-      fmt::format("{}: '{}' is {} there, and weights are Float, Double, Half or BFloat16; dequantize it, and save "
+      fmt::format("{}: '{}' is {} there; weights must be Float, Double, Half or BFloat16; dequantize it and save "
                   "it as one of these",
                   path, name, c10::toString(given.scalar_type())));
 }
 
-/// Reads what the part needs of the tensor of that name there, and gaps that are no longer than it takes to ask twice. Returns
-/// how many bytes that were.
+/// Reads the elements of the named tensor that the part needs, including gaps that cost less to read than a second request.
+/// Returns the bytes read.
 int64_t fill_part(const StatePart& part, WeightsFile& file, const std::string& name, const std::string& path) {
   constexpr int64_t kLongestGap = int64_t{1} << 14, kMostAtOnce = int64_t{1} << 22;  // elements
   std::vector<StateRun> runs = part.runs;
@@ -52,7 +52,7 @@ int64_t fill_part(const StatePart& part, WeightsFile& file, const std::string& n
   return bytes;
 }
 
-/// Values of a buffer from a file. Floats may be of any width there, as weights are.
+/// Converts a buffer from a file. Floats may have any width there, like weights.
 at::Tensor buffer_from(const ModelBuffer& buffer, const at::Tensor& given, const std::string& path) {
   const bool fits = given.scalar_type() == buffer.type || (given.is_floating_point() && at::isFloatingType(buffer.type));
   if (!fits) {

@@ -1,4 +1,4 @@
-// A model's weights from files of others.
+// Loads a model's weights from other tools' files.
 #pragma once
 
 #include <string>
@@ -8,9 +8,9 @@
 
 namespace weft {
 
-/// Fills what this rank owns of the weights, of which it reads no more than that, and its buffers, once all of them fit
-/// (match_weights.h). Memory: 16 MiB beside a run of elements. Engine::gather_whole() must follow. Throws InputError where
-/// Trainer::load_weights() does.
+/// Fills this rank's share of the weights, reading only that share, and its buffers, after checking that all match
+/// (match_weights.h). Memory: 16 MiB, or the longest StateRun if that is more. Engine::gather_whole() must follow. Throws
+/// InputError like Trainer::load_weights().
 WeightsReport fill_weights(TrainerState& trainer, const std::string& path, const WeightsOptions& options);
 
 }  // namespace weft

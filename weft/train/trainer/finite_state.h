@@ -1,7 +1,7 @@
-// FiniteState: no weights and no optimizer state are saved that are not finite.
+// FiniteState: prevents saving weights and optimizer state that are not finite.
 //
-// What training changes is looked at: weights that are trained, statistics, the optimizer's state, the average. What is frozen,
-// other buffers (a mask may hold -inf) and what callers register is theirs. One pass over what a rank writes.
+// Checks the tensors that training changes: trained weights, statistics, the optimizer's state, the average. Frozen weights,
+// other buffers (a mask may hold -inf) and registered state are the user's. One pass over the data a rank writes.
 #pragma once
 
 #include <cstdint>
@@ -13,21 +13,21 @@
 
 namespace weft {
 
-/// Looks at state before it is saved.
+/// Checks state before it is saved.
 class FiniteState {
  public:
-  /// Of a model after so many steps.
+  /// For a model after this many steps.
   FiniteState(const FlatModel& model, int64_t steps);
 
-  /// Takes a part of the state, as a checkpoint has it.
+  /// Checks a part of the state, as stored in a checkpoint.
   void look_at(const StatePart& part);
-  /// The same for a whole weight by its name in the model.
+  /// Checks a whole weight by its name in the model.
   void look_at(const std::string& weight, const at::Tensor& value);
-  /// What is not finite first, in one line; empty: nothing is.
+  /// One line about the first non-finite tensor; empty: none.
   const std::string& error() const { return error_; }
 
  private:
-  void tell(const std::string& what);
+  void set_error(const std::string& what);
 
   bool is_changed(const std::string& tensor) const;
 

@@ -1,4 +1,4 @@
-// gather_times: when every rank ran each instruction of a traced step.
+// gather_times: collects when every rank ran each instruction of a traced step.
 #pragma once
 
 #include <vector>
@@ -10,9 +10,9 @@
 
 namespace weft {
 
-/// The times of all ranks, counted from the first of them; the same on every rank. `mine` are those of `rank`, by instruction.
-/// Ranks of different hosts are set side by side by a barrier, which they leave together. Collective over `world`, whose
-/// collectives run on `device`.
+/// Times of all ranks, counted from the earliest; the same on every rank. `mine` are those of `rank`, by instruction. Clocks of
+/// different hosts are aligned by a barrier, which all leave together. Collective over `world`, whose collectives run on
+/// `device`.
 std::vector<TimedInstruction> gather_times(const Program& program, int rank, const std::vector<InstructionTime>& mine,
                                            const Group& world, at::Device device);
 

@@ -11,6 +11,7 @@
 
 #include "weft/base/error.h"
 #include "weft/base/printable.h"
+#include "weft/base/units.h"
 #include "weft/checkpoint/model_options.h"
 #include "weft/checkpoint/weights/model_config.h"
 
@@ -18,11 +19,11 @@ namespace weft {
 namespace {
 
 constexpr std::string_view kOtherClasses =
-    "with other classes or another vocabulary, model.weights_skip leaves such tensors as they are drawn";
+    "with other classes or another vocabulary, model.weights_skip keeps such tensors random";
 
 std::string shape_text(const std::vector<int64_t>& shape) { return fmt::format("[{}]", fmt::join(shape, ", ")); }
 
-/// The first few lines as clauses of one.
+/// Joins the first few lines as clauses of one.
 std::string clauses(std::vector<std::string> lines) {
   constexpr size_t kMost = 4;
   const size_t more = lines.size() > kMost ? lines.size() - kMost : 0;
@@ -37,8 +38,8 @@ std::string parent_of(const std::string& name) {
 
 bool fits(const std::string& name, const std::string& pattern) { return fnmatch(pattern.c_str(), name.c_str(), 0) == 0; }
 
-/// A few patterns of model.weights_skip that fit all `names` and none of `others`: a name itself, "model.layers.1.*",
-/// "*.k.bias", each the narrowest of those that fit as many. Empty: it would take more than a few.
+/// A few patterns for model.weights_skip that match all `names` and none of `others`: a name itself, "model.layers.1.*",
+/// "*.k.bias"; of patterns that match equally many, the narrowest. Empty if a few are not enough.
 std::vector<std::string> patterns_of(std::vector<std::string> names, const std::vector<std::string>& others) {
   constexpr size_t kMost = 6;
   std::vector<std::string> patterns;
@@ -73,7 +74,7 @@ class Matcher {
     for (const Param& param : model.params()) shapes_[param.name] = param.shape;
     for (const ModelBuffer& buffer : model.buffers()) {
       shapes_[buffer.name] = buffer.shape;
-      if (buffer.counts) may_lack_.insert(buffer.name);  // it stays as it is: not all files have had it
+      if (buffer.counts) may_lack_.insert(buffer.name);  // keeps its value if the file lacks it
     }
     for (const auto& [name, shape] : shapes_) {
       if (const size_t dot = name.find('.'); dot != std::string::npos) trees_.insert(name.substr(0, dot));
@@ -83,14 +84,14 @@ class Matcher {
 
   WeightsMatch match() {
     refuse_input_first_matrices();
-    compare_what_is_told();
+    compare_saved_options();
     map_names();
     match_parameters();
     sort_out_the_rest();
     for (size_t i = 0; i < fits_.size(); ++i) {
       if (fits_[i]) continue;
       throw InputError(
-          fmt::format("model.weights_skip: '{}' fits no parameter of model '{}' and no tensor of {}; the first is '{}'",
+          fmt::format("model.weights_skip: '{}' matches no parameter of model '{}' and no tensor of {}; the first is '{}'",
                       shortened(options_.skip[i]), model_.name, path_, shapes_.empty() ? "" : shapes_.begin()->first));
     }
     return std::move(match_);
@@ -99,7 +100,7 @@ class Matcher {
  private:
   [[noreturn]] void fail(const std::string& text) const { throw InputError(fmt::format("{}: {}", path_, text)); }
 
-  /// Hugging Face's GPT-2 has layers of its own, Conv1D, whose weights are [in, out]. Most are no squares.
+  /// Hugging Face's GPT-2 uses its own layer, Conv1D, with weights [in, out]: their shape shows it, unless they are square.
   void refuse_input_first_matrices() const {
     constexpr std::string_view kQueryKeyValue = "attn.c_attn.weight";
     const auto turned = [](const std::vector<int64_t>& s, size_t in) { return s.size() == 2 && s[1 - in] == 3 * s[in]; };
@@ -110,13 +111,13 @@ class Matcher {
     for (const std::string& name : file_.names()) {
       if (!name.ends_with(kQueryKeyValue) || !turned(file_.shape(name), 0)) continue;
       fail(
-          fmt::format("'{}' is {}: Hugging Face's GPT-2 has its matrices as [in, out], weft has them as [out, in]; transpose "
+          fmt::format("'{}' is {}: Hugging Face's GPT-2 stores matrices as [in, out], weft as [out, in]; transpose "
                       "attn.c_attn, attn.c_proj, mlp.c_fc and mlp.c_proj of each layer and save them again",
                       name, shape_text(file_.shape(name))));
     }
   }
 
-  void compare_what_is_told() {
+  void compare_saved_options() {
     const WeightsOrigin& origin = file_.origin();
     const bool without_shapes = !options_.skip.empty();
     const std::vector<std::string> lines = option_differences(origin.options, model_.options, without_shapes);
@@ -147,12 +148,12 @@ class Matcher {
     for (const std::string& name : file_.names()) {
       const auto [entry, is_new] = left_.emplace(in_model(name), name);
       if (is_new) continue;
-      fail(fmt::format("'{}' and '{}' both become the model's '{}'; mend model.weight_names", entry->second, name,
-                       entry->first));
+      fail(
+          fmt::format("'{}' and '{}' both become the model's '{}'; fix model.weight_names", entry->second, name, entry->first));
     }
     if (unwrapped_ == 0) return;
-    match_.report.notes.push_back(fmt::format("{} names there have what wrappers of PyTorch add, which is passed over: '{}'",
-                                              unwrapped_, shortened(first_unwrapped_)));
+    match_.report.notes.push_back(fmt::format("parts that PyTorch wrappers add are ignored in {}, first in '{}'",
+                                              counted(unwrapped_, "name"), shortened(first_unwrapped_)));
   }
 
   bool is_skipped(const std::string& name) {
@@ -196,20 +197,18 @@ class Matcher {
     const std::string& first = missing.front();
     const std::string more = missing.size() > 1 ? fmt::format(" and {} more", missing.size() - 1) : "";
     if (first == "lm_head.weight" && option_value(model_.options, "tied_embeddings") == "false") {
-      return fmt::format("it has no '{}'{}; where logits are products with the embeddings set model.tied_embeddings = true",
-                         first, more);
+      return fmt::format("it has no '{}'{}; if the embeddings are tied, set model.tied_embeddings = true", first, more);
     }
     for (const auto& [name, theirs] : left_) {
       if (!theirs.ends_with("." + first)) continue;
-      return fmt::format("it has no '{}'{}, but '{}'; a JSON file as model.weight_names may say {{\"{}.*\": \"*\"}}", first,
+      return fmt::format("it has no '{}'{}, but '{}'; map it with a JSON model.weight_names file: {{\"{}.*\": \"*\"}}", first,
                          more, theirs, theirs.substr(0, theirs.size() - first.size() - 1));
     }
-    return fmt::format(
-        "it has no '{}'{}; model.weight_names may tell of other names, model.weights_skip leaves it as it is drawn", first,
-        more);
+    return fmt::format("it has no '{}'{}; map the names with model.weight_names, or keep it random with model.weights_skip",
+                       first, more);
   }
 
-  /// What other programs save beside weights and can compute anew: counters of batches, masks, the angles' rates.
+  /// Returns true for derived data that other tools save: batch counters, masks, frequencies of rotary positions.
   bool is_derived(const std::string& name) const {
     const std::string layer = parent_of(name);
     const bool is_mask = (name.ends_with(".attn.bias") || name.ends_with(".attn.masked_bias")) &&
@@ -217,8 +216,8 @@ class Matcher {
     return is_mask || name.ends_with("num_batches_tracked") || name.ends_with("rotary_emb.inv_freq");
   }
 
-  /// Whether it belongs to a layer, or a chain of layers, that the model has: what it would do there is left undone. Beside all
-  /// of them it may be another head, but no norm or scale.
+  /// Returns true if the tensor belongs to a layer, or chain of layers, of the model, which would lose its effect. Outside all
+  /// of them it may be another head, but a norm or scale cannot be.
   bool is_part_of_model(const std::string& name) const {
     if (const size_t dot = name.find('.'); dot != std::string::npos && trees_.count(name.substr(0, dot)) > 0) return true;
     const std::string layer = parent_of(name);
@@ -228,7 +227,7 @@ class Matcher {
     return has("norm") || word.starts_with("ln") || has("_ln") || (layer.empty() && (has("scale") || has("bias")));
   }
 
-  /// Logits' own weights where the model has tied ones: the same values say the same.
+  /// Returns true for separate logit weights equal to the embeddings, if the model ties them.
   bool is_tied(const std::string& name, const std::string& theirs) {
     if (name != "lm_head.weight" || option_value(model_.options, "tied_embeddings") != "true") return false;
     for (const char* tokens : {"model.embed_tokens.weight", "wte.weight"}) {
@@ -236,7 +235,7 @@ class Matcher {
       if (found == match_.in_file.end()) continue;
       if (file_.shape(theirs) == file_.shape(found->second) && at::equal(file_.read(theirs), file_.read(found->second)))
         return true;
-      fail(fmt::format("its '{}' is not its '{}', as it is in this model; set model.tied_embeddings = false", theirs,
+      fail(fmt::format("its '{}' differs from its '{}', which this model ties; set model.tied_embeddings = false", theirs,
                        found->second));
     }
     return false;
@@ -255,9 +254,9 @@ class Matcher {
     const std::string more = lacking.size() > 1 ? fmt::format(" and {} more", lacking.size() - 1) : "";
     const std::string first = left_.at(lacking.front());
     const std::vector<std::string> patterns = patterns_of(std::move(lacking), others);
-    fail(fmt::format("it has '{}'{}, which model '{}' lacks, so it would compute something else; {}", first, more, model_.name,
+    fail(fmt::format("it has '{}'{}, which model '{}' lacks, so results would differ; {}", first, more, model_.name,
                      patterns.empty() ? "these are the weights of another model; set its options"
-                                      : fmt::format("model.weights_skip = \"{}\" goes on without", fmt::join(patterns, ", "))));
+                                      : fmt::format("model.weights_skip = \"{}\" leaves it out", fmt::join(patterns, ", "))));
   }
 
   WeightsFile& file_;
@@ -265,10 +264,10 @@ class Matcher {
   const Model& model_;
   const WeightsOptions& options_;
   std::map<std::string, std::vector<int64_t>> shapes_;  ///< of the model's parameters and buffers
-  std::set<std::string> may_lack_;                      ///< of those
-  std::set<std::string> trees_;                         ///< what their names begin with, up to the first dot
-  std::map<std::string, std::string> left_;             ///< by the model's name: tensors without a place so far
-  std::vector<bool> fits_;                              ///< by pattern that skips
+  std::set<std::string> may_lack_;                      ///< subset of these
+  std::set<std::string> trees_;                         ///< first components of their names
+  std::map<std::string, std::string> left_;             ///< by the model's name: tensors not matched so far
+  std::vector<bool> fits_;                              ///< by skip pattern
   int64_t unwrapped_ = 0;
   std::string first_unwrapped_;
   WeightsMatch match_;

@@ -1,4 +1,4 @@
-// Which tensor of a file of weights each parameter and buffer of a model starts from: all that can be told before any is read.
+// Matches the tensors of a weights file with a model's parameters and buffers: makes all checks possible before reading.
 #pragma once
 
 #include <map>
@@ -11,14 +11,14 @@
 
 namespace weft {
 
-/// What fits together.
+/// The result of matching.
 struct WeightsMatch {
-  std::map<std::string, std::string> in_file;  ///< by the name in the model: the tensor's; skipped ones are not there
+  std::map<std::string, std::string> in_file;  ///< tensor names by name in the model; without skipped ones
   WeightsReport report;
 };
 
 /// Matches the tensors of `file`, which `path` names, with the parameters and buffers of the model; reads at most tied
-/// embeddings. Throws InputError where Trainer::load_weights() does.
+/// embeddings. Throws InputError like Trainer::load_weights().
 WeightsMatch match_weights(WeightsFile& file, const std::string& path, const FlatModel& model, const WeightsOptions& options);
 
 }  // namespace weft

@@ -22,11 +22,11 @@ std::string remedy(MemoryCategory category, ShardLevel level) {
     default:
       break;
   }
-  if (level < ShardLevel::parameters) return "divide more of the state over the ranks: layout.shard_level = \"parameters\"";
+  if (level < ShardLevel::parameters) return "shard more of the state: layout.shard_level = \"parameters\"";
   return "use more ranks, or layout.offload_optimizer and layout.offload_parameters = \"disk\"";
 }
 
-/// What an allocator says when there is no more, whichever it is.
+/// Recognises the error of any allocator.
 bool out_of_memory(const std::exception& error) {
   if (dynamic_cast<const std::bad_alloc*>(&error) || dynamic_cast<const c10::OutOfMemoryError*>(&error)) return true;
   const std::string_view text = error.what();
@@ -38,10 +38,10 @@ bool out_of_memory(const std::exception& error) {
 }  // namespace
 
 void explain_memory_error(const std::exception& error, ShardLevel level) {
-  // Taken in any case: the next error is not to be told with this one's category.
+  // Taken in any case, so that the next error is not reported with this category.
   const MemoryCategory category = MemoryScope::take_failed().value_or(MemoryCategory::activations);
   if (!out_of_memory(error)) return;
-  throw MemoryError(fmt::format("out of memory for {}; {}. `weft memory RECIPE -n N` tells what a rank needs", name(category),
+  throw MemoryError(fmt::format("out of memory for {}; {}. `weft memory RECIPE -n N` estimates memory per rank", name(category),
                                 remedy(category, level)));
 }
 

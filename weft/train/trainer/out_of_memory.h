@@ -1,4 +1,4 @@
-// Running out of memory, told in terms of the layout: which category grew, and what would make it smaller.
+// Reports running out of memory in terms of the layout: the category that grew, and how to shrink it.
 #pragma once
 
 #include <exception>
@@ -7,10 +7,10 @@
 
 namespace weft {
 
-/// Throws MemoryError if `error`, which is being handled, says that memory ran out; returns otherwise.
+/// Throws MemoryError if `error`, which is being handled, means that memory ran out; returns otherwise.
 void explain_memory_error(const std::exception& error, ShardLevel level);
 
-/// Returns call(), with such an error explained.
+/// Returns call(), with such errors explained.
 template <class Call>
 auto explain_memory(const Program& program, const Call& call) {
   try {

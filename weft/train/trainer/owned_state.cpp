@@ -13,20 +13,20 @@
 namespace weft {
 namespace {
 
-/// Statistics have an average, and no other state; what is frozen has none.
+/// Trained parameters and statistics have an average; statistics have no other state, and frozen parameters have none.
 bool has_average(ParamGroup group) { return is_trained(group) || group == ParamGroup::statistic; }
 
 std::string average_state_name(const std::string& parameter) { return std::string(kAverageState) + "/" + parameter; }
 
-/// Elements [begin, end) of what this rank owns of a part.
+/// Elements [begin, end) of this rank's share of a part.
 using Range = std::pair<int64_t, int64_t>;
-/// Which elements of a part are meant.
+/// Selects elements of a part.
 using RangeOf = std::function<Range(const FlatPart& part, const Param& param, int index)>;
 
-/// What the rank has all of.
+/// State that the rank holds completely.
 struct WholeState {
-  bool tensors = false;  ///< of state
-  bool ages = false;
+  bool tensors = false;  ///< the state tensors
+  bool ages = false;     ///< the ages
 };
 
 StatePart age_of(const Param& param, int index, std::vector<int64_t>& ages, bool taken) {
@@ -41,7 +41,7 @@ std::vector<StatePart> parts_of(FlatModel& model, int block, const BlockOptimize
   for (int i = 0; i < static_cast<int>(flat.params.size()); ++i) {
     const Param& param = model.params()[flat.params[i]];
     const FlatPart& part = param.group == ParamGroup::frozen ? flat.frozen : flat;
-    const int64_t first = param.offset - part.begin - part.owned.begin;  // of the parameter, among what is owned
+    const int64_t first = param.offset - part.begin - part.owned.begin;  // offset of the parameter in the rank's share
     std::vector<StateRun> runs;
     for (const SplitRun& run : param.runs()) runs.push_back({first + run.part_begin, run.whole_begin, run.numel});
     const auto [begin, end] = range_of(part, param, i);
@@ -59,7 +59,7 @@ std::vector<StatePart> parts_of(FlatModel& model, int block, const BlockOptimize
                          (*kept.state)[state.index]});
         continue;
       }
-      const int64_t moved = state.begin - std::max<int64_t>(first, 0);  // from its place among what is owned
+      const int64_t moved = state.begin - std::max<int64_t>(first, 0);  // offset from its place in the rank's share
       std::vector<StateRun> places = runs;
       for (StateRun& run : places) run.memory_begin += moved;
       parts.push_back({state.name + "/" + param.name, state.shape, places, (*kept.state)[state.index]});

@@ -13,10 +13,10 @@
 namespace weft {
 namespace {
 
-/// Autograd keeps no tensor that was made in inference mode, so those are copied.
+/// Copies tensors made in inference mode, because autograd cannot save them.
 at::Tensor moved(const at::Tensor& x, at::Device device) {
   if (x.is_inference() && x.device() == device) return x.clone();
-  // LibTorch keeps pinned memory from being given to others until the copy is done.
+  // LibTorch does not reuse pinned memory before the copy is done.
   const bool in_background = device.is_cuda() && x.is_cpu() && x.is_pinned();
   return x.to(device, x.scalar_type(), in_background);
 }
@@ -48,7 +48,7 @@ void SampleCheck::compare(const Group& group, AxisSet axes, at::Device device) c
                  at::kLong)
           .to(device);
   const at::Tensor all = at::empty({group.size() * kNumbers}, own.options());
-  group.all_gather(all, own, "do all have the same samples").wait();
+  group.all_gather(all, own, "comparing samples").wait();
   const at::Tensor on_host = all.cpu();
   const auto* numbers = on_host.const_data_ptr<int64_t>();
   int first = -1;
@@ -60,9 +60,9 @@ void SampleCheck::compare(const Group& group, AxisSet axes, at::Device device) c
     const bool inputs = of_place[1] != expected[1], target = of_place[2] != expected[2];
     if (!inputs && !target) continue;
     throw InputError(fmt::format(
-        "trainer: place {} on axis '{}' was given other samples than place {}, in {}; ranks that differ on it alone train on "
-        "the same: make loaders with Trainer::loader_options(), or cut batches by the dp and shard axes, and let a data set "
-        "draw random numbers by seed and index of the sample, as other ranks draw them too",
+        "trainer: index {} on axis '{}' got different samples from index {}, in {}; ranks that differ only on it must get the "
+        "same samples: make loaders with Trainer::loader_options(), or split batches by the dp and shard axes, and key a data "
+        "set's random draws by seed and sample index, which all ranks share",
         place, name(axes), first,
         inputs && target ? "inputs and targets"
         : inputs         ? "inputs"

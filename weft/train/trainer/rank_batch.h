@@ -1,5 +1,5 @@
-// A rank's batch: to_device(), a loader's micro-batch as the engine takes it, on the device that computes; and SampleCheck,
-// that ranks which share samples were given the same: those of a pipeline, of a split layer, of a sequence.
+// A rank's batch: to_device() converts a loader's micro-batch for the engine, on the compute device; SampleCheck verifies that
+// ranks sharing samples got the same ones: ranks of a pipeline, of a split layer, of a sequence.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -15,21 +15,21 @@
 
 namespace weft {
 
-/// The tensors themselves where they are there already; a target that is undefined stays so. Pinned ones
-/// (LoaderOptions::pinned) are copied while the rank goes on; the device's stream waits for them.
+/// Returns the tensors themselves if they are already there; an undefined target stays undefined. Pinned tensors
+/// (LoaderOptions::pinned) are copied asynchronously; the device's stream waits for them.
 MicroBatch to_device(Batch batch, at::Device device);
 
-/// Of the tensors' bytes; types and shapes are not in it.
+/// Hash of the tensors' bytes; types and shapes are not included.
 uint64_t hash_of(const std::vector<at::Tensor>& tensors);
 
-/// Compares a batch by hashes, one of its inputs and one of its target.
+/// Compares a batch by two hashes, of its inputs and of its target.
 class SampleCheck {
  public:
-  bool has_seen() const { return seen_.has_value(); }  ///< a batch
-  void see(const Batch& batch);                        ///< the one that is compared
+  bool has_seen() const { return seen_.has_value(); }  ///< has a batch
+  void see(const Batch& batch);                        ///< sets the batch to compare
 
-  /// Compares over the group along these axes; in a group of one nothing is done. Ranks that saw none, in the middle of a
-  /// pipeline, take part. Throws InputError on every rank where one has other samples, and CommError. `device` is the group's.
+  /// Compares over the group along these axes; does nothing in a group of one. Ranks without a batch, in the middle of a
+  /// pipeline, take part. Throws InputError on every rank if one has other samples, and CommError. `device` is the group's.
   void compare(const Group& group, AxisSet axes, at::Device device) const;
 
  private:

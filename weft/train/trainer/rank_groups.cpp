@@ -9,13 +9,13 @@ namespace weft {
 
 namespace {
 
-/// This rank's neighbours on the shard axis, `size` of them.
+/// This rank's neighbours on the shard axis, `size` in total.
 Axis inner_axis(const Axis& shard, int size) {
   const int begin = shard.index / size * size;
   return {"inner shard", {shard.ranks.begin() + begin, shard.ranks.begin() + begin + size}, shard.index - begin};
 }
 
-/// The pipeline ranks that hold a block; this rank alone where it does not.
+/// The pipeline ranks that hold a block; this rank alone if it does not hold it.
 Axis tied_axis(const Axis& pipeline, const std::vector<int>& holders, const std::string& block) {
   const auto own = std::find(holders.begin(), holders.end(), pipeline.index);
   if (own == holders.end()) return {"tied " + block, {pipeline.ranks[pipeline.index]}, 0};
@@ -32,8 +32,8 @@ std::vector<std::string> names(AxisSet axes) {
   return result;
 }
 
-/// The ranks of one part of the sequence side by side: their sums over samples are then the lower branches of the group's tree,
-/// and the same however many ranks share the samples (law 2).
+/// Puts ranks of one part of the sequence next to each other: their sums over samples are then the lower branches of the
+/// group's tree, and the same for any number of ranks sharing the samples (law 2).
 void put_context_outermost(Axis& axis, const Mesh& mesh) {
   const int own = axis.ranks[axis.index];
   const auto part = [&mesh](int rank) { return rank / mesh.size("tp") % mesh.size("cp"); };
@@ -41,7 +41,7 @@ void put_context_outermost(Axis& axis, const Mesh& mesh) {
   axis.index = static_cast<int>(std::find(axis.ranks.begin(), axis.ranks.end(), own) - axis.ranks.begin());
 }
 
-/// What people know the group's ranks by: cp or tp where no other axis joins them, else what it was first made for.
+/// The axes to name the group by: cp or tp if it joins no other axis, else those it was first made for.
 AxisSet known_as(const GroupSpec& spec) {
   const auto plain = std::find_if(spec.axes.begin(), spec.axes.end(),
                                   [](AxisSet axes) { return axes == kContextAxis || axes == kTensorAxis; });

@@ -1,4 +1,4 @@
-// RankGroups: the groups a rank's steps use, made once. Axes that join the same ranks share one.
+// RankGroups: the groups used by a rank's steps, made once. Axes that join the same ranks share one.
 #pragma once
 
 #include <vector>
@@ -12,11 +12,10 @@ namespace weft {
 /// The groups of one rank.
 struct RankGroups {
   AxisGroups by_axes;      ///< for the engine
-  std::vector<Group> all;  ///< each once, kDataAxes' first
+  std::vector<Group> all;  ///< each group once, that of kDataAxes first
 };
 
-/// Makes the groups of group_specs(), of which those of gradients alone heed GroupOptions::across_hosts. Collective over the
-/// world.
+/// Makes the groups of group_specs(); only groups for gradients use GroupOptions::across_hosts. Collective over the world.
 RankGroups make_groups(const Mesh& mesh, const Program& program, const GroupOptions& options);
 
 }  // namespace weft

@@ -21,13 +21,13 @@
 namespace weft {
 namespace {
 
-/// Over what an earlier copy left, so that pages are taken once.
+/// Overwrites an earlier copy, so that pages are allocated once.
 class SnapshotWriter : public StorageWriter {
  public:
   SnapshotWriter(int file, int64_t begin) : file_(file), at_(begin) {}
   void write(const void* data, int64_t bytes) override {
     if (!write_all(file_, at_, data, bytes)) {
-      throw Error(fmt::format("cannot copy the state to memory: {}; save.memory_every = 0 does without", std::strerror(errno)));
+      throw Error(fmt::format("cannot copy the state to memory: {}; save.memory_every = 0 disables it", std::strerror(errno)));
     }
     at_ += bytes;
   }
@@ -51,7 +51,7 @@ class SnapshotReader : public StorageReader {
   int64_t bytes_;
 };
 
-/// The data of the ranks' copies of that number.
+/// Data of the ranks' copies with that number.
 class SnapshotFiles : public DataFiles {
  public:
   SnapshotFiles(RunBoard& board, int number) : board_(board), number_(number) {}
@@ -69,7 +69,7 @@ class SnapshotFiles : public DataFiles {
     for (int rank = 0; rank < board_.most_ranks(); ++rank) {
       if (path == data_file(rank)) return rank;
     }
-    throw Error(fmt::format("'{}' is no rank's copy of its state", path));
+    throw Error(fmt::format("'{}' is not a rank's copy of its state", path));
   }
 
   RunBoard& board_;
@@ -77,7 +77,7 @@ class SnapshotFiles : public DataFiles {
   std::string name_ = "the copy of the state in memory";
 };
 
-/// What lies behind the data.
+/// The text after the data.
 std::string read_text(const RunBoard& board, int rank, int number) {
   const RunBoard::Copy copy = board.copy(rank, number);
   std::string text(static_cast<size_t>(copy.text_bytes), '\0');
@@ -86,7 +86,7 @@ std::string read_text(const RunBoard& board, int rank, int number) {
   return text;
 }
 
-/// The snapshot of all copies of that number, where they are of one step of one run.
+/// The snapshot formed by all copies with that number, if they are from one step of one run.
 std::optional<Snapshot> whole_snapshot(RunBoard& board, int number) {
   const RunBoard::Copy first = board.copy(0, number);
   if (first.step < 0 || first.ranks < 1 || first.ranks > board.most_ranks()) return std::nullopt;
@@ -121,7 +121,7 @@ void take_snapshot(TrainerState& trainer, RunBoard& board, int number) {
     looked.look_at(part);
     writer.add(part);
   });
-  if (!looked.error().empty()) throw NumericError("a snapshot in memory: " + looked.error());  // which others then do not load
+  if (!looked.error().empty()) throw NumericError("a snapshot in memory: " + looked.error());  // then nobody loads it
   CheckpointIndex index = writer.close();
   index.texts = state_texts(trainer);
   const int64_t data_bytes = index.bytes();

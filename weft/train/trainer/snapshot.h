@@ -1,8 +1,7 @@
-// Snapshots: copies of a run's state in memory that belongs to its launcher (base/run_board.h), for ranks that are started
-// again.
+// Snapshots: copies of a run's state in memory owned by its launcher (base/run_board.h), for restarted ranks.
 //
-// A rank copies what it would write of a checkpoint, by itself: no rank waits for another. A snapshot is whole when the copies
-// of all ranks of one step are; the one before stays until then. Cost: what a rank writes is copied and hashed.
+// A rank copies its part of a checkpoint independently: no rank waits for another. A snapshot is complete when all ranks'
+// copies are of one step; the previous one stays until then. Cost: the rank's part is copied and hashed.
 #pragma once
 
 #include <cstdint>
@@ -15,18 +14,18 @@
 
 namespace weft {
 
-/// A snapshot that is whole.
+/// A complete snapshot.
 struct Snapshot {
-  int number = 0;              ///< of the two copies
-  int64_t step = 0;            ///< steps that were done
-  CheckpointIndex index = {};  ///< what is in it
+  int number = 0;              ///< which of the two copies
+  int64_t step = 0;            ///< steps done
+  CheckpointIndex index = {};  ///< its contents
 };
 
-/// The newest that is whole, if any. The same on all ranks while none takes one.
+/// The newest complete one, if any. The same on all ranks while no rank takes one.
 std::optional<Snapshot> newest_snapshot(RunBoard& board);
-/// Makes this rank's copy of that number.
+/// Makes this rank's copy with that number.
 void take_snapshot(TrainerState& trainer, RunBoard& board, int number);
-/// Fills this rank's state from the copies of all ranks, as load_state() does (train/trainer/checkpoint_state.h).
+/// Fills this rank's state from all ranks' copies, like load_state() (train/trainer/checkpoint_state.h).
 LoadReport load_snapshot(TrainerState& trainer, RunBoard& board, const Snapshot& snapshot);
 
 }  // namespace weft

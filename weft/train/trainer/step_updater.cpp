@@ -17,7 +17,7 @@ namespace {
 
 constexpr double kFirstScale = 65536.0;
 constexpr int64_t kGrowthInterval = 2000;
-constexpr double kLargestScale = 0x1p64;  // where gradients are all zero, so that nothing else ends its growth
+constexpr double kLargestScale = 0x1p64;  // limits growth while gradients are all zero
 constexpr double kLargestFloat = std::numeric_limits<float>::max();
 
 }  // namespace
@@ -43,7 +43,7 @@ void StepUpdater::begin(int64_t step, double lr) {
   norm_ = 0.0;
   if (std::abs(lr) <= kLargestFloat) return;
   throw NumericError(
-      fmt::format("step {}: the learning rate is {}, which float32 does not have; check its schedule", step_ + 1, lr));
+      fmt::format("step {}: the learning rate is {}, outside the range of float32; check its schedule", step_ + 1, lr));
 }
 
 void StepUpdater::set_scaling(const LossScale& scaling, bool was_scaled) {
@@ -60,7 +60,7 @@ void StepUpdater::set_average_updates(int64_t steps, int64_t updates) {
 void StepUpdater::add_squares(ExactSum& sum) {
   weft::add_squares(model_, sum);
   if (has_finite_statistics(model_)) return;
-  if (scaled_) refuse_gradients("changes of statistics are not finite");  // which no loss scale mends
+  if (scaled_) refuse_gradients("changes of statistics are not finite");  // no loss scale helps
   sum.add(std::numeric_limits<double>::quiet_NaN());
 }
 
@@ -68,8 +68,8 @@ void StepUpdater::add_block_squares(int block, ExactSum& sum) { weft::add_block_
 
 int64_t StepUpdater::largest_gradient() { return weft::largest_gradient(model_); }
 
-/// Of what a parameter has on this rank: where it is another's, that one tells its name. A loss was finite, or the step would
-/// have ended there.
+/// Names a parameter of this rank; another rank's parameter is named by that rank's error. The loss was finite, or the step
+/// would have failed earlier.
 void StepUpdater::refuse_gradients(const std::string& what) {
   const std::string name = first_not_finite(model_);
   const std::string where = name.empty() ? "parameters of another rank (whose error names one)" : fmt::format("'{}'", name);
@@ -83,7 +83,7 @@ double StepUpdater::largest_taken() const { return squares_gradients_ ? std::sqr
 
 void StepUpdater::refuse_size(const char* what, double size) const {
   throw NumericError(fmt::format(
-      "step {}: the {} is {:.3g}, {} than float32 has; nothing was updated. Clip, lower the learning rate, or check the data",
+      "step {}: the {} is {:.3g}, {} than float32 holds; nothing was updated. Clip, lower the learning rate, or check the data",
       step_ + 1, what, size, squares_gradients_ ? "whose square is larger" : "larger"));
 }
 
@@ -115,12 +115,12 @@ bool StepUpdater::accept(double norm) {
   return true;
 }
 
-/// Optimizers divide by a float32, the first of them before anything is written.
+/// Optimizers divide by a float32, and check it before they write.
 UpdateStep StepUpdater::step_with(double divisor) const {
   const double by = divisor / factor_;
   if (by <= kLargestFloat) return {.lr = lr_, .divisor = by};
   throw NumericError(fmt::format(
-      "step {}: the gradient norm is {:.3g}, so far above the clip of {} that float32 has no such factor; nothing was "
+      "step {}: the gradient norm is {:.3g}, so far above the clip of {} that float32 cannot hold the factor; nothing was "
       "updated. Lower the learning rate, or check the data",
       step_ + 1, norm_, clip_));
 }

@@ -1,4 +1,4 @@
-// StepUpdater: what the engine calls at the end of a step: clipping, the optimizer, and fp16's loss scale.
+// StepUpdater: the end of a step, called by the engine: clipping, the optimizer, and fp16's loss scale.
 #pragma once
 
 #include <memory>
@@ -11,18 +11,18 @@
 
 namespace weft {
 
-/// Dynamic loss scaling (Micikevicius et al. 2018, arXiv:1710.03740): halved when a gradient is not finite, and that step is
-/// left out; doubled after 2 000 good steps in a row. Part of the training state.
+/// Dynamic loss scaling (Micikevicius et al. 2018, arXiv:1710.03740): halved when a gradient is not finite, and the step is
+/// skipped; doubled after 2 000 good steps in a row. Part of the training state.
 struct LossScale {
-  double scale = 1.0;         ///< what losses are multiplied by; a power of two
+  double scale = 1.0;         ///< factor on losses; a power of two
   int64_t good_steps = 0;     ///< since the scale last changed
   int64_t skipped_steps = 0;  ///< of the whole run
 };
 
-/// The Updater of an Optimizer, which clips, scales losses for fp16, and averages weights.
+/// An Updater around an Optimizer that clips, scales losses for fp16, and averages weights.
 class StepUpdater : public Updater {
  public:
-  /// `clip` is the largest norm, 0: none. `scaled`: the gradients are fp16's. The model must outlive it.
+  /// `clip` is the largest norm, 0: no clipping. `scaled`: the gradients are fp16's. The model must outlive it.
   StepUpdater(FlatModel& model, const OptimizerOptions& optimizer, const ParameterRules& rules, double clip, bool scaled,
               const WeightAverage& average = {});
 
@@ -31,11 +31,11 @@ class StepUpdater : public Updater {
   bool wants_norm() const override { return clip_ > 0.0 || scaled_; }
   void add_squares(ExactSum& sum) override;
   void add_block_squares(int block, ExactSum& sum) override;
-  /// Takes the global norm, as Updater::accept() says. Throws NumericError for one that is not finite, unless that is the loss
-  /// scale's doing, and for one that clipping cannot divide by. A change of statistics that is not finite makes none of it.
+  /// Takes the global norm, as in Updater::accept(). Throws NumericError if it is too large to clip by, or not finite, unless
+  /// the loss scale explains that. The loss scale never explains non-finite changes of statistics.
   bool accept(double norm) override;
   int64_t largest_gradient() override;
-  /// Throws NumericError for a gradient that is not finite, or so large that the optimizer's state would not be.
+  /// Throws NumericError for a gradient that is not finite, or would overflow the optimizer's state.
   void accept_largest(int64_t bits, double divisor) override;
   int64_t num_tensor_squares() const override { return num_tensor_squares_; }
   void add_tensor_squares(double divisor, std::vector<ExactSum>& squares) override;
@@ -45,28 +45,28 @@ class StepUpdater : public Updater {
   at::Tensor part_of_gradients(int block, double divisor) override;
   void take_gradients(int block, const at::Tensor& whole) override { optimizer_->take_gradients(block, whole); }
   void average(int block) override;
-  /// The optimizer's; then the average of the block's weights, [owned] float32, where one is kept.
+  /// The optimizer's state; then the average of the block's weights, [owned] float32, if one is kept.
   std::vector<at::Tensor>& state(int block) override { return optimizer_->state(block); }
   std::vector<int64_t> state_numels(int block) const override;
   double loss_scale() const override { return loss_scale_.scale; }
 
-  /// The loss scale as it is now: all that steps change here, optimizer state aside.
+  /// The current loss scale: the only mutable state here besides the optimizer's.
   const LossScale& scaling() const { return loss_scale_; }
-  Optimizer& optimizer() const { return *optimizer_; }  ///< whose state checkpoints have
-  bool is_scaled() const { return scaled_; }            ///< losses are: fp16
-  /// Takes that of an earlier run; where one of the two has none (fp32, bf16), what it counted alone.
+  Optimizer& optimizer() const { return *optimizer_; }  ///< its state is checkpointed
+  bool is_scaled() const { return scaled_; }            ///< losses are scaled: fp16
+  /// Restores an earlier run's scale; if either run has none (fp32, bf16), only its counters.
   void set_scaling(const LossScale& scaling, bool was_scaled);
 
-  /// Updates that the average has taken in, of a run of so many steps.
+  /// Number of updates in the average, after this many steps.
   int64_t average_updates(int64_t steps) const { return steps - loss_scale_.skipped_steps - average_since_; }
-  /// The average, as it is after so many steps, has taken in so many updates. Comes after set_scaling().
+  /// Sets the number of updates in the average after this many steps. Call after set_scaling().
   void set_average_updates(int64_t steps, int64_t updates);
 
  private:
   UpdateStep step_with(double divisor) const;
   [[noreturn]] void refuse_gradients(const std::string& what);
   [[noreturn]] void refuse_size(const char* what, double size) const;
-  double largest_taken() const;  ///< gradient, by which the optimizer's state stays finite
+  double largest_taken() const;  ///< largest gradient that keeps the optimizer's state finite
 
   FlatModel& model_;
   std::unique_ptr<Optimizer> optimizer_;
@@ -75,7 +75,7 @@ class StepUpdater : public Updater {
   double clip_;
   bool scaled_;
   WeightAverage average_;
-  int64_t average_since_ = 0;  ///< updates of the run before the average began
+  int64_t average_since_ = 0;  ///< updates of the run before the average started
   LossScale loss_scale_;
   int64_t step_ = 0;
   int64_t number_ = 1;

@@ -12,7 +12,7 @@ namespace weft {
 
 namespace {
 
-/// The first parts of tensors' names: "exp_avg".
+/// First components of tensor names: "exp_avg".
 std::vector<std::string> states_in(const CheckpointIndex& index) {
   std::set<std::string> names;
   for (const auto& [tensor, stored] : index.tensors) names.insert(tensor.substr(0, tensor.find('/')));
@@ -37,7 +37,7 @@ void TakenState::compare_meanings(const OptimizerOptions& options, const std::ma
     const auto there = meanings.find(state);
     if (there == meanings.end() || there->second == here) continue;
     others_.insert(state);
-    lines_.push_back(fmt::format("'{}' of the checkpoint is another optimizer's ({}, not {}), and begins anew", state,
+    lines_.push_back(fmt::format("'{}' of the checkpoint is another optimizer's ({}, not {}); it is reset", state,
                                  shortened(there->second), here));
   }
 }
@@ -56,8 +56,7 @@ void TakenState::choose(const Param& param, int index, const std::vector<StateTe
     anew_.insert(names.begin(), names.end());
     fresh_.insert(index);
     if (there > 0) {
-      lines_.push_back(
-          fmt::format("the checkpoint has not all of the optimizer's state of '{}', which begins anew", param.name));
+      lines_.push_back(fmt::format("the checkpoint lacks some optimizer state of '{}', which is reset", param.name));
     }
     return;
   }

@@ -1,7 +1,7 @@
-// TakenState: which of a checkpoint's optimizer state a trainer goes on with.
+// TakenState: the optimizer state that a trainer takes from a checkpoint.
 //
-// State is taken where it means the same to this optimizer as to the one that saved it, and where updates depend on a
-// parameter's age, all of the parameter's or nothing. What is left out begins anew: as zeros, at the age of 0.
+// State is taken if it means the same to this optimizer as to the one that saved it. If updates depend on a parameter's age,
+// all of its state is taken or none. The rest is reset: to zeros, at age 0.
 #pragma once
 
 #include <map>
@@ -18,17 +18,17 @@ namespace weft {
 /// The choice for one checkpoint.
 class TakenState {
  public:
-  /// `meanings` is what the checkpoint says of its states (state_meanings()); of one that says nothing it is made out.
+  /// `meanings` is the checkpoint's description of its states (state_meanings()); if empty, it is inferred.
   TakenState(const FlatModel& model, const Optimizer& optimizer, const OptimizerOptions& options, const CheckpointIndex& index,
              std::map<std::string, std::string> meanings);
 
-  /// Whether the optimizer's state of that name begins anew.
+  /// Returns true if the optimizer state of that name is reset.
   bool begins_anew(const std::string& tensor) const { return anew_.count(tensor) > 0; }
-  /// The age of a parameter (by FlatModel::params()) whose own the checkpoint does not have, where `updates` came before it.
+  /// Age to set if the checkpoint has none. `param` is an index into FlatModel::params(); the run made `updates` updates.
   int64_t age_of(int param, int64_t updates) const { return fresh_.count(param) > 0 ? 0 : updates; }
-  /// Whether the age is in the checkpoint, and is of state that is taken.
+  /// Returns true if the age is in the checkpoint and belongs to state that is taken.
   bool takes_age(const std::string& tensor) const { return ages_.count(tensor) > 0; }
-  /// What is left out though the checkpoint has it, a line each.
+  /// One line for each state of the checkpoint that is left out.
   const std::vector<std::string>& lines() const { return lines_; }
 
  private:
@@ -36,10 +36,10 @@ class TakenState {
   void choose(const Param& param, int index, const std::vector<StateTensor>& tensors, bool has_ages);
 
   const CheckpointIndex& index_;
-  std::set<std::string> others_;  ///< names of states that mean something else there
-  std::set<std::string> anew_;    ///< tensors
-  std::set<std::string> ages_;    ///< tensors
-  std::set<int> fresh_;           ///< parameters
+  std::set<std::string> others_;  ///< states whose meaning differs in the checkpoint
+  std::set<std::string> anew_;    ///< tensors that are reset
+  std::set<std::string> ages_;    ///< ages that are taken
+  std::set<int> fresh_;           ///< parameters that start at age 0
   std::vector<std::string> lines_;
 };
 

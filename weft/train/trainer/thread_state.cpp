@@ -15,9 +15,9 @@
 
 namespace weft {
 
-/// What a thread has.
+/// State of a thread.
 struct OwnThreadState::State {
-  /// The calling thread's now.
+  /// Reads the calling thread's state.
   explicit State(at::DeviceType type)
       : autograd(c10::AutogradState::get_tls_state()),
         keys(c10::impl::tls_local_dispatch_key_set()),
@@ -55,7 +55,7 @@ OwnThreadState::OwnThreadState(at::Device device, int threads) : other_(std::mak
 
 OwnThreadState::~OwnThreadState() { other_->apply(); }
 
-/// What either side has set meanwhile stays its own.
+/// Changes made meanwhile stay with the side that made them.
 void OwnThreadState::exchange() {
   State here(other_->device ? other_->device->type() : at::kCPU);
   other_->apply();
@@ -67,10 +67,10 @@ int num_threads() { return at::get_num_threads(); }
 void refuse_autocast(at::Device device) {
   for (const at::DeviceType type : {at::kCPU, device.type()}) {
     if (!at::autocast::is_autocast_enabled(type)) continue;
-    throw InputError(fmt::format(
-        "trainer: autocast is on for {} in the calling thread, which a trainer does not follow; turn it off, and set "
-        "LayoutOptions::precision (layout.precision) for narrow types",
-        c10::DeviceTypeName(type, /*lower_case=*/true)));
+    throw InputError(
+        fmt::format("trainer: autocast is on for {} in the calling thread, which a trainer ignores; turn it off, and set "
+                    "LayoutOptions::precision (layout.precision) for narrow types",
+                    c10::DeviceTypeName(type, /*lower_case=*/true)));
   }
 }
 
@@ -83,7 +83,7 @@ struct Setting {
 
 std::string text(bool value) { return value ? "on" : "off"; }
 
-// Of float32's precision by the newer names alone: the older ones throw where both were used.
+// Uses only the newer names of float32 precision: the older ones throw if both have been used.
 const Setting kSettings[] = {
     {"deterministic algorithms", [](const at::Context& c) { return text(c.deterministicAlgorithms()); }},
     {"oneDNN (mkldnn)", [](const at::Context& c) { return text(c.userEnabledMkldnn()); }},

@@ -1,12 +1,11 @@
-// What a trainer's results could depend on beside what it is given: state of the calling thread and settings of the process.
+// State that could affect a trainer's results besides its inputs: that of the calling thread, and process settings.
 //
-// Each is irrelevant, put back or refused. A trainer computes as a new thread would: gradients on, no inference mode, no
-// dispatch key that a guard of the caller's took in or out, floats rounded and kept as IEEE 754 has it by default, its own
-// device, and the number of threads that it started with. The caller's own state is there again whenever the caller's code
-// runs: after each call, and in the functions that hand out a step's micro-batches. (What saves and loads registered state, and
-// the data set of an evaluation, run in the trainer's.) Autocast is refused, as it would be without effect:
-// precision is the layout's. LibTorch's settings of which kernels a process uses are the user's, and stay as they were at the
-// start: other ones are refused (nothing of weft reads the default dtype, which may be any).
+// Each kind is irrelevant, restored or refused. A trainer computes like a new thread: gradients on, no inference mode, no
+// dispatch keys changed by the caller's guards, default IEEE 754 rounding and denormals, its own device, and the thread count
+// it started with. The caller's state is restored whenever the caller's code runs: after each call, and in the functions that
+// hand out micro-batches. (Functions for registered state, and evaluation data sets, run in the trainer's.) Autocast is
+// refused, because it would have no effect: the layout sets the precision. LibTorch's settings that select kernels are the
+// user's, and must stay as at the start: changes are refused (no weft code reads the default dtype, so it may be any).
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -17,14 +16,14 @@
 
 namespace weft {
 
-/// The calling thread's state while a trainer works in it; at the end the caller's again. Costs less than a microsecond, unless
-/// the number of threads is another.
+/// Replaces the calling thread's state while a trainer works in it, and restores it at the end. Costs less than a microsecond,
+/// unless the thread count differs.
 class OwnThreadState {
  public:
   OwnThreadState(at::Device device, int threads);
   ~OwnThreadState();
 
-  /// Runs `call`, which is the caller's, in the caller's state.
+  /// Runs `call`, the caller's code, in the caller's state.
   template <class Call>
   auto as_caller(const Call& call) {
     const Exchanged exchanged(*this);
@@ -32,7 +31,7 @@ class OwnThreadState {
   }
 
  private:
-  /// The caller's state until its end.
+  /// Restores the caller's state for its lifetime.
   class Exchanged {
    public:
     explicit Exchanged(OwnThreadState& states) : states_(states) { states_.exchange(); }
@@ -44,21 +43,21 @@ class OwnThreadState {
   struct State;
   void exchange();
 
-  std::unique_ptr<State> other_;  ///< the caller's; the trainer's while the caller's is there
+  std::unique_ptr<State> other_;  ///< the inactive state: the caller's, or the trainer's while the caller's is active
 };
 
-/// Threads that LibTorch computes with in the calling thread.
+/// Number of threads that LibTorch uses for work of the calling thread.
 int num_threads();
 
-/// Throws InputError where autocast is on in the calling thread, for `device` or the CPU.
+/// Throws InputError if autocast is on in the calling thread, for `device` or the CPU.
 void refuse_autocast(at::Device device);
 
-/// LibTorch's settings that decide which kernels run, as they are now: one value each, in an order of their own.
+/// Current values of LibTorch's settings that select kernels, in a fixed order.
 using KernelSettings = std::vector<std::string>;
 KernelSettings kernel_settings();
-/// Throws InputError where they are others now, naming the first.
+/// Throws InputError if they have changed, naming the first.
 void check_kernel_settings(const KernelSettings& at_start);
-/// A line of all of them, with their names.
+/// Formats all settings on one line, with their names.
 std::string kernel_settings_text(const KernelSettings& settings);
 
 }  // namespace weft

@@ -27,7 +27,7 @@ double lr_of(const OptimizerOptions& optimizer) {
   return std::visit([](const auto& options) { return options.lr; }, optimizer);
 }
 
-/// The whole parameter, on the CPU, from what each rank of tp has of its block.
+/// Returns the whole parameter, on the CPU, from the parts of its block on each tp rank.
 at::Tensor join_parts(const Param& param, const at::Tensor& parts) {
   const at::Tensor of_param = parts.narrow(1, param.offset, param.numel).cpu();
   if (!param.split) return of_param[0].view(param.shape);
@@ -84,7 +84,7 @@ StepResult Trainer::step(const Next& next) {
   state_->expect_weights("a step");
   if (!state_->has_trained) {
     throw InputError(
-        "trainer: the model has nothing to train, as all of its parameters are frozen or it has none; leave "
+        "trainer: the model has nothing to train: all its parameters are frozen, or it has none; leave "
         "requires_grad on some before the trainer is made, or only evaluate");
   }
   state_->check_caller();
@@ -109,7 +109,7 @@ StepResult Trainer::one_step(const Next& next) {
     }
     return to_device(std::move(batch), device);
   });
-  // Stages load at times of their own, and those in the middle none.
+  // Stages load at different times, and middle stages do not load.
   if (compares) samples.compare(s.groups.by_axes.along(kPipelineAxis), kPipelineAxis, device);
   ++s.steps_done;
   return result;
@@ -120,7 +120,7 @@ StepResult Trainer::step(Loader& loader) {
   const bool loads = std::any_of(list.begin(), list.end(), [](const Instruction& x) { return x.op == Op::load; });
   if (loads && loader.next_step() != state_->steps_done) {
     throw InputError(fmt::format(
-        "trainer: the loader comes to the samples of step {}, but step {} is due; make it with loader_options(), after a "
+        "trainer: the loader is at the samples of step {}, but step {} is next; make it with loader_options(), after a "
         "load() if there is one",
         loader.next_step() + 1, state_->steps_done + 1));
   }
@@ -166,7 +166,7 @@ void Trainer::trace(bool on) {
 
 std::vector<TimedInstruction> Trainer::step_times() {
   if (!state_->engine) throw InputError("trainer: step_times() before the start; call trace(true) and a step first");
-  return state_->attempt("telling the times of a step", [this] {
+  return state_->attempt("collecting step times", [this] {
     const TrainerState& s = *state_;
     return gather_times(*s.programs[s.phase], s.rank, s.engine->times(), world_group(), s.options.communication.device);
   });

@@ -1,11 +1,11 @@
-// Trainer: where model, mesh, data and optimizer meet. One object a rank; every rank makes the same calls in the same order.
+// Trainer: joins model, mesh, data and optimizer. One object per rank; every rank makes the same calls in the same order.
 //
-// Making one does not communicate; start() does (it makes the groups, binds the model to flat buffers and draws the weights),
-// and the first step calls it. What a rank holds depends on TrainerOptions::layout: docs/memory.md.
+// The constructor does not communicate; start() does (it makes the groups, binds the model to flat buffers and draws the
+// weights), and the first step calls it. Memory per rank depends on TrainerOptions::layout: docs/memory.md.
 //
-// Once a start, step, evaluation or prediction has failed, whatever it threw, every later call that needs the weights throws
-// Error in one line: they may be half updated. The model's blocks are not to be used again either. A batch of another size than
-// the rank's share is refused before the step begins, and leaves nothing behind.
+// After a failed start, step, evaluation or prediction, with any exception, every later call that needs the weights throws a
+// one-line Error: they may be half updated. The model's blocks must not be used again either. A batch of another size than the
+// rank's share is refused before the step begins, without side effects.
 #pragma once
 
 #include <chrono>
@@ -37,100 +37,100 @@ struct TrainerState;
 /// Trains a model on the ranks of a mesh.
 class Trainer {
  public:
-  /// Hands out this rank's next micro-batch.
+  /// Returns this rank's next micro-batch.
   using Next = std::function<Batch()>;
 
-  /// Makes or checks the program, and communicates with nobody. Throws InputError when ranks and micro-batches do not divide
-  /// the global batch, when slots or a pipeline's schedule do not fit them, when the model cannot be split so, and for a mesh
-  /// with an axis other than "pp", "dp", "shard", "cp" and "tp" above size one, which nothing here would use.
+  /// Makes or checks the program, without communication. Throws InputError if ranks and micro-batches do not divide the global
+  /// batch, if slots or a pipeline schedule do not fit them, if the model cannot be split this way, and for an axis above size
+  /// one, except "pp", "dp", "shard", "cp" and "tp": it would be unused.
   Trainer(const Mesh& mesh, Model model, const OptimizerOptions& optimizer, const TrainerOptions& options);
   ~Trainer();
 
-  /// Makes the groups, binds the model and draws the weights, once; whatever needs them calls it. Collective over the world.
-  /// Throws InputError on a rank that is about to train otherwise than rank 0 (agreement.h), and CommError on the others then.
+  /// Makes the groups, binds the model and draws the weights, once; methods that need them call it. Collective over the world.
+  /// Throws InputError on a rank that would train differently from rank 0 (agreement.h), and CommError on the others.
   void start();
 
-  /// One step over the global batch; `next` hands out this rank's micro-batches, first to last, by which random numbers are
-  /// keyed. Throws InputError for a micro-batch with a tensor of other samples, or nothing to train, and where the first
-  /// micro-batches of ranks that differ on "cp" or "tp" alone are not the same.
+  /// One step over the global batch; `next` returns this rank's micro-batches in order; random numbers depend on it. Throws
+  /// InputError for a micro-batch whose tensors have different samples, if there is nothing to train, and if the first
+  /// micro-batches of ranks that differ only on "cp" or "tp" are not the same.
   StepResult step(const Next& next);
-  /// One step on the loader's next micro-batches; made with loader_options().
+  /// One step on the next micro-batches of a loader made with loader_options().
   StepResult step(Loader& loader);
-  /// One step on `batch`, this rank's share of global_batch(): samples [r B, (r + 1) B) with r its place among the n ranks of
-  /// "dp" and "shard", B = global batch / n. Ranks that differ on "pp", "cp" and "tp" alone have the same. Throws InputError
+  /// One step on `batch`, this rank's share of global_batch(): samples [r B, (r + 1) B), with r its index among the n ranks of
+  /// "dp" and "shard", and B = global batch / n. Ranks that differ only on "pp", "cp" and "tp" have the same. Throws InputError
   /// for another size.
   StepResult step(const Batch& batch);
 
-  /// The options of a Loader of this rank's micro-batches, from the next step on.
+  /// Options for a Loader of this rank's micro-batches, from the next step on.
   LoaderOptions loader_options() const;
 
   /// Evaluates the loader's whole set once, split across the ranks. Collective over the world. Throws InputError for a loader
-  /// that is not of this rank's share and a set in which no target counts, NumericError for a loss that is not finite.
+  /// not made for this rank's share and for a set without counted targets, NumericError for a loss that is not finite.
   EvaluationResult evaluate(EvaluationLoader& loader);
 
-  /// What the last block puts out for `batch`, of any number of samples, none too (predict_options.h). Ranks that differ on
-  /// "pp", "cp" and "tp" alone have the same one. Collective over the world. Throws InputError for inputs of unlike samples.
+  /// Outputs of the last block for `batch`, of any size, even empty (predict_options.h). Ranks that differ only on "pp", "cp"
+  /// and "tp" have the same. Collective over the world. Throws InputError for inputs with unequal numbers of samples.
   Tensors predict(const Batch& batch, const PredictOptions& options = {});
-  /// The same of the loader's whole set, split across the ranks.
+  /// The same for the loader's whole set, split across the ranks.
   Tensors predict(EvaluationLoader& loader, const PredictOptions& options = {});
-  /// The same, a micro-batch at a time, so that no more is held.
+  /// The same, for one micro-batch at a time; holds no more.
   void for_each_prediction(EvaluationLoader& loader, const VisitOutputs& visit, const PredictOptions& options = {});
 
   bool keeps_average() const;  ///< TrainerOptions::average
-  /// Calls `call` while the average of the weights stands in for them, for evaluate(), predict() and for_each_weight(); steps,
-  /// saves and loads are refused meanwhile. After it the weights have the bits that they had, also where it throws: on all
-  /// ranks then, or none. Each rank exchanges what it owns in place, twice, and whole weights are gathered each time.
-  /// Collective over the world. Throws InputError where no average is kept.
+  /// Runs `call` with the average in place of the weights, for evaluate(), predict() and for_each_weight(); steps, saves and
+  /// loads are refused meanwhile. Afterwards the weights have their former bits, even if it throws, which it must do on all
+  /// ranks or none. Each rank exchanges its share in place, twice, and whole weights are gathered each time. Collective over
+  /// the world. Throws InputError if no average is kept.
   void with_average(const std::function<void()>& call);
 
-  /// Sets whether the next steps keep the times of their instructions.
+  /// Sets whether the next steps record the times of their instructions.
   void trace(bool on);
-  /// When all ranks, of several hosts too, ran the instructions of the last step, counted from the first of them; the same on
+  /// Times at which all ranks, on all hosts, ran the instructions of the last step, counted from the earliest; the same on
   /// every rank. Collective over the world. Throws InputError before the start.
   std::vector<TimedInstruction> step_times();
 
-  /// The model, bound: which parameters there are, and what this rank has of them.
+  /// The bound model: its parameters, and this rank's part of them.
   FlatModel& model();
-  /// Visits every parameter and buffer, whole, on the CPU, in order of names: parameters and statistics in float32, other
-  /// buffers in their own type. Collective over the world; one block at a time is whole.
+  /// Visits every parameter and buffer, whole, on the CPU, sorted by name: parameters and statistics in float32, other buffers
+  /// in their own type. Collective over the world; one block at a time is whole.
   void for_each_weight(const std::function<void(const std::string& name, const at::Tensor& value)>& visit);
 
-  /// Joins state of the caller's to the checkpoints that follow, under a name of its own. On all ranks, before load().
+  /// Adds the caller's state to later checkpoints, under a unique name. On all ranks, before load().
   void register_state(const std::string& name, RegisteredState state);
 
   /// Saves the state of the run (weights, optimizer, loss scale, clock, registered state) as a checkpoint: the folder `path`,
-  /// new or empty, or a URL. A checkpoint that is there is refused, or replaced, but a kill meanwhile would lose it. Each rank
-  /// writes its share. Collective over the world. Throws InputError or CommError on all ranks where one cannot.
+  /// new or empty, or a URL. An existing checkpoint is refused or, by option, replaced; a kill meanwhile would lose it. Each
+  /// rank writes its share. Collective over the world. Throws InputError or CommError on all ranks if one fails.
   SaveReport save(const std::string& path, const SaveOptions& options = {});
-  /// The same beside the steps that follow: returns once the rank's share is copied (offloaded state: written).
+  /// The same, overlapping later steps: returns once the rank's share is copied (offloaded state: written).
   void save_in_background(const std::string& path, const SaveOptions& options = {});
-  bool is_saving() const;     ///< a save has begun that finish_save() has not told of
+  bool is_saving() const;     ///< a save has begun that finish_save() has not reported
   bool is_save_done() const;  ///< finish_save() would not wait
-  /// Waits for the save under way; throws on all ranks what it failed with on one. An empty report where there is none.
+  /// Waits for the save in progress; throws one rank's error on all ranks. Returns an empty report if there is none.
   SaveReport finish_save();
-  /// Loads a checkpoint of save(), whose model had the same parameters; ranks, layout and precision may be others. Loader and
-  /// caller go on from steps_done(). Collective over the world. Throws on all ranks DamageError for a damaged one, InputError
-  /// for another's, IoError where it cannot be read (base/storage_error.h); only another may be loaded then.
+  /// Loads a checkpoint from save(), of a model with the same parameters; ranks, layout and precision may differ. Loader and
+  /// caller resume at steps_done(). Collective over the world. Throws on all ranks DamageError for a damaged one, InputError
+  /// for a mismatched one, IoError if it cannot be read (base/storage_error.h); then only another load may follow.
   LoadReport load(const std::string& path, const LoadOptions& options = {});
 
   /// Copies this rank's share of the state to the launcher's memory, on all ranks after the same step. No rank waits.
   void save_to(RunBoard& board);
-  /// Loads the newest snapshot that is whole, if it was made after more steps than `after_step`. Collective over the world.
+  /// Loads the newest complete snapshot, if it was made after more steps than `after_step`. Collective over the world.
   std::optional<LoadReport> load_from(RunBoard& board, int64_t after_step);
 
-  /// Starts from weights that lie in a file, or in several (checkpoint/weights/weights_file.h), in any type. Optimizer state
-  /// and clock stay as they are. Collective over the world. Throws InputError on all ranks, before anything is changed, where a
-  /// weight is missing or has another shape, where the file has a part of a layer that the model lacks (a bias, a norm), and
-  /// where config.json or what weft saved beside them tells of other options than Model::options.
+  /// Starts from weights in one or several files (checkpoint/weights/weights_file.h), of any type. Optimizer state and clock
+  /// are unchanged. Collective over the world. Throws InputError on all ranks, before any change, if a weight is missing or has
+  /// another shape, if the file has a part of a layer that the model lacks (a bias, a norm), and if config.json or weft's saved
+  /// options differ from Model::options.
   WeightsReport load_weights(const std::string& path, const WeightsOptions& options = {});
 
-  const Program& program() const;             ///< what the last step did; before the first one, the last phase's of a ramp
+  const Program& program() const;             ///< of the last step; before the first one, of a ramp's last phase
   const Group& data_group() const;            ///< ranks that read different samples
   const Group& world_group() const;           ///< all ranks
-  std::vector<Group> groups() const;          ///< all that the steps use, that one first
+  std::vector<Group> groups() const;          ///< all groups used by steps, the data group first
   const LossScale& loss_scale() const;        ///< fp16's; a scale of 1 otherwise; InputError before the start
   int64_t steps_done() const;                 ///< of the run
-  int64_t samples_done() const;               ///< of the run: those of its steps
+  int64_t samples_done() const;               ///< of the run, over all its steps
   int64_t global_batch() const;               ///< of the next step
   double learning_rate() const;               ///< of the next step
   std::chrono::milliseconds timeout() const;  ///< of every wait

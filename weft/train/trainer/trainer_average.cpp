@@ -1,4 +1,4 @@
-// The part of Trainer that keeps an average of the weights, and lets it stand in for them.
+// The part of Trainer that keeps an average of the weights and swaps it in.
 #include <fmt/format.h>
 
 #include "weft/base/error.h"
@@ -21,8 +21,7 @@ void TrainerState::exchange_average() {
 
 void TrainerState::expect_weights(const char* what) const {
   if (!average_stands_in) return;
-  throw InputError(
-      fmt::format("trainer: {} while the average stands in for the weights; leave with_average() before it", what));
+  throw InputError(fmt::format("trainer: {} while the average stands in for the weights; leave with_average() first", what));
 }
 
 bool Trainer::keeps_average() const { return state_->options.average.is_kept(); }
@@ -46,11 +45,11 @@ void Trainer::with_average(const std::function<void()>& call) {
     s.average_stands_in = false;
     try {
       if (s.attempts.failed()) {
-        s.exchange_average();  // of what this rank owns: others may be gone
+        s.exchange_average();  // only this rank's share: other ranks may have failed
       } else {
         s.attempt("putting the weights back", exchange);
       }
-    } catch (const std::exception&) {  // the trainer does not go on then; what came first is told
+    } catch (const std::exception&) {  // the trainer cannot continue; the first error is reported
     }
     throw;
   }

@@ -14,7 +14,7 @@
 namespace weft {
 namespace {
 
-/// What collectives read from peers lies in buffers registered with their group, the rest in plain memory of the run's device.
+/// Memory that peers read in collectives is registered with their group; the rest is plain memory of the run's device.
 class TrainerAllocator : public FlatAllocator {
  public:
   TrainerAllocator(const Program& program, const AxisGroups& groups, const TrainerOptions& options)
@@ -30,7 +30,7 @@ class TrainerAllocator : public FlatAllocator {
     const Group* group = group_of(buffer);
     if (group == nullptr) return plain_.allocate(buffer, numel, dtype, what);
     const at::Tensor memory = group->allocate(numel, dtype, what);
-    // Also of a group in two levels, whose buffers are those of its ranks on this host.
+    // Includes two-level groups, whose buffers are shared by their ranks on this host.
     if (ledger_ && group->backend().starts_with("shm")) ledger_->add(category, static_cast<int64_t>(memory.nbytes()));
     return memory;
   }
@@ -53,7 +53,7 @@ class TrainerAllocator : public FlatAllocator {
     return MemoryCategory::gradients;
   }
 
-  /// None for plain memory.
+  /// Null for plain memory.
   const Group* group_of(FlatBuffer buffer) const {
     switch (buffer) {
       case FlatBuffer::weights:

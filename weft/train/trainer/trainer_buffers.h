@@ -1,4 +1,4 @@
-// flat_memory: where the flat buffers of a rank's model lie, and how values that torch modules were made with are shared.
+// flat_memory: places the flat buffers of a rank's model, and shares initial values of torch modules.
 #pragma once
 
 #include "weft/comm/mesh.h"
@@ -9,13 +9,13 @@
 
 namespace weft {
 
-/// What `rank` of the program has of the model's memory. What collectives read from peers lies in buffers registered with their
-/// group, the rest in plain memory of the run's device.
+/// Memory of the model on `rank` of the program. Memory that peers read in collectives is registered with their group; the rest
+/// is plain memory of the run's device.
 FlatOptions flat_memory(const Program& program, int rank, const Mesh& mesh, const AxisGroups& groups,
                         const TrainerOptions& options);
 
-/// Shares the values that torch modules were made with: from the world's rank 0 along its pipeline, and from there to each
-/// stage's other ranks, axis by axis. Collective over the world.
+/// Shares the initial values of torch modules: from the world's rank 0 along its pipeline, then to each stage's other ranks,
+/// axis by axis. Collective over the world.
 void share_given(FlatModel& model, const AxisGroups& groups);
 
 }  // namespace weft

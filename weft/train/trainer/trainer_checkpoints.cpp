@@ -23,10 +23,10 @@ namespace weft {
 
 namespace {
 
-/// What a rank has for its share where others wait for it. One that dies or fails is found out at once.
+/// Time for a rank's share while others wait. A dead or failed rank is detected at once.
 constexpr std::chrono::hours kSlowestDisk{1};
 
-/// The copy that is not the newest snapshot's.
+/// The copy that does not hold the newest snapshot.
 int first_copy(RunBoard& board) {
   const std::optional<Snapshot> newest = newest_snapshot(board);
   return newest ? 1 - newest->number : 0;
@@ -41,14 +41,14 @@ void Trainer::register_state(const std::string& name, RegisteredState state) {
   for (const NamedTensor& t : state.tensors) {
     if (t.tensor.defined() && t.tensor.is_contiguous()) {
       if (safetensors_type(t.tensor.scalar_type()) != nullptr) continue;
-      throw InputError(fmt::format("trainer: tensor '{}' of registered state '{}' is {}, which checkpoints have no type for",
+      throw InputError(fmt::format("trainer: tensor '{}' of registered state '{}' is {}, which checkpoints cannot store",
                                    t.name, name, c10::toString(t.tensor.scalar_type())));
     }
     throw InputError(
         fmt::format("trainer: tensor '{}' of registered state '{}' is not contiguous, or undefined", t.name, name));
   }
   if (!state_->registered.emplace(name, std::move(state)).second) {
-    throw InputError(fmt::format("trainer: state '{}' is registered already; give each a name of its own", name));
+    throw InputError(fmt::format("trainer: state '{}' is already registered; give each its own name", name));
   }
 }
 
@@ -80,7 +80,7 @@ void Trainer::begin_save(const std::string& path, const SaveOptions& options, bo
       .storage = to.storage, .checkpoint = to.checkpoint, .replace = options.replace, .after = options.after};
   job.report.path = path;
   job.report.waited_s = asked.seconds();
-  std::string refused;  // of state that is not finite: on all ranks, before any writes, so that the trainer may go on
+  std::string refused;  // non-finite state is refused on all ranks before any writes, so that the trainer can continue
   s.attempt(fmt::format("saving {}", path), [&] {
     job.meeting = meet(fmt::format("saving {}", path));
     RankMeeting& meeting = *job.meeting;
@@ -163,14 +163,14 @@ WeightsReport Trainer::load_weights(const std::string& path, const WeightsOption
   return report;
 }
 
-/// What an earlier load left half done is about to be loaded anew.
+/// Half-loaded state is about to be loaded again.
 void Trainer::start_to_load() {
   state_->expect_weights("a load");
   state_->half_loaded.clear();
   start();
 }
 
-/// Runs `fill` on every rank; all throw what it threw on one.
+/// Runs `fill` on every rank; all throw one rank's error.
 void Trainer::fill(const std::string& path, const std::function<void()>& fill) {
   TrainerState& s = *state_;
   const std::unique_ptr<RankMeeting> meeting = s.attempt("loading " + path, [&] { return meet("loading " + path); });
@@ -178,13 +178,13 @@ void Trainer::fill(const std::string& path, const std::function<void()>& fill) {
   try {
     s.in_own_thread("loading " + path, fill);
   } catch (const std::exception& error) {
-    failure = told_error(error);
+    failure = encode_error(error);
   }
-  s.half_loaded = "it did not end on all ranks";
+  s.half_loaded = "it did not finish on all ranks";
   const std::string first = meeting->verdict(failure);
-  s.half_loaded = first.empty() ? "" : told_text(first);
-  if (!first.empty()) throw_told(first);
-  s.attempt("gathering weights that were loaded", [&s] { s.engine->gather_whole(); });
+  s.half_loaded = first.empty() ? "" : encoded_message(first);
+  if (!first.empty()) throw_encoded(first);
+  s.attempt("gathering the loaded weights", [&s] { s.engine->gather_whole(); });
 }
 
 }  // namespace weft

@@ -34,10 +34,11 @@ std::string frame_text(const Program& program) {
   const int64_t elements = std::accumulate(program.block_numel.begin(), program.block_numel.end(), int64_t{0});
   const int64_t frozen = std::accumulate(program.block_frozen.begin(), program.block_frozen.end(), int64_t{0});
   return fmt::format(
-      "{} blocks of {} elements and {} frozen ones, {} that steps may leave out, sharded: {} over {} ({} kept), {} and {} "
-      "bytes an element, {} micro-batches a rank in {}, {} norm, {} noise scale, {}, gradients reduced {}, offloaded: {}, on "
+      "{} blocks of {} elements and {} frozen ones, {} that steps may skip, sharded: {} over {} ({} kept), {} and {} "
+      "bytes per element, {} micro-batches per rank in {}, {} norm, {} noise scale, {}, gradients reduced {}, offloaded: {}, "
+      "on "
       "pp {} x dp {} x shard {} x cp {} x tp {}",
-      program.num_blocks(), elements, frozen, counted(program.told, "parameter"), name(program.shard_level), program.shards,
+      program.num_blocks(), elements, frozen, counted(program.flagged, "parameter"), name(program.shard_level), program.shards,
       program.inner_shards, program.weight_bytes, program.gradient_bytes, program.micro_batches, counted(program.slots, "slot"),
       program.needs_norm ? "with" : "no", program.noise_scale ? "with" : "no", counted(program.votes, "vote"),
       program.keep_order ? "in a fixed order" : "as they come", offloaded_text(program.offload), program.mesh.pp,
@@ -50,7 +51,7 @@ void check_frame(const Program& program, const Program& frame) {
   if (frame_fingerprint(program) == frame_fingerprint(frame)) return;
   const std::string given = frame_text(program), own = frame_text(frame);
   throw InputError(
-      fmt::format("trainer: its options hold a program for {}; the model, the mesh and the other options make {}; plan it for "
+      fmt::format("trainer: TrainerOptions::program was built for {}, but model, mesh and options give {}; plan it for "
                   "these, or leave it out",
                   given, given == own ? "blocks of other names, sizes or uses" : own));
 }
@@ -62,13 +63,13 @@ void check_mesh(const Mesh& mesh) {
     throw InputError(fmt::format("trainer: mesh axis '{}' has size {}; only {} may be above 1", axis.name, axis.size,
                                  fmt::join(kAxisNames, ", ")));
   }
-  // Which samples a rank reads, and in what order gradients are added up, follow the order of the axes.
+  // The order of the axes decides which samples a rank reads, and in what order gradients are summed.
   std::vector<std::string> names;
   for (const AxisSize& axis : mesh.axes()) {
     if (axis.size > 1) names.push_back(axis.name);
   }
   if (!std::is_sorted(names.begin(), names.end(), [&](const auto& a, const auto& b) { return place(a) < place(b); })) {
-    throw InputError(fmt::format("trainer: a mesh with the axes {}; outermost first they must be in the order {}",
+    throw InputError(fmt::format("trainer: a mesh with the axes {}; outermost first, they must be in the order {}",
                                  fmt::join(names, ", "), fmt::join(kAxisNames, ", ")));
   }
 }
@@ -79,15 +80,15 @@ void check_parts(const Model& model, const LayoutOptions& layout) {
     if (named.block->can_recompute_parts()) return;
   }
   throw InputError(
-      fmt::format("trainer: no block of model '{}' can compute its attention again; recompute whole blocks", model.name));
+      fmt::format("trainer: no block of model '{}' can recompute its attention; recompute whole blocks", model.name));
 }
 
 void check_buffers(const Model& model) {
   for (const ModelBuffer& buffer : buffers_of(model)) {
     if (safetensors_type(buffer.type) != nullptr) continue;
     throw InputError(
-        fmt::format("trainer: buffer '{}' is {}, which checkpoints have no type for; keep it in another one (real "
-                    "and imaginary parts apart, for a complex one)",
+        fmt::format("trainer: buffer '{}' is {}, which checkpoints cannot store; use another type "
+                    "(two real buffers for a complex one)",
                     buffer.name, c10::toString(buffer.type)));
   }
 }
@@ -98,7 +99,7 @@ void check_tensors(const Model& model) {
       const at::Tensor& value = spec.parameter->value;
       if (value.is_meta() || !value.is_inference()) continue;
       throw InputError(
-          fmt::format("model: parameter '{}{}{}' was made in inference mode, so no gradient can be taken of it; make the model "
+          fmt::format("model: parameter '{}{}{}' was made in inference mode, so it cannot have a gradient; make the model "
                       "outside of InferenceMode",
                       named.prefix, named.prefix.empty() ? "" : ".", spec.name));
     }
@@ -118,14 +119,14 @@ bool trains(const Model& model) {
 
 namespace {
 
-/// A rank's slots are the pieces of its one micro-batch.
+/// A rank's slots are the pieces of its single micro-batch.
 void check_joined_slots(const TrainerOptions& options, int ranks) {
   const int64_t slots = options.reproducible_slots, share = options.global_batch / ranks;
   if (is_power_of_two(slots) && slots % ranks == 0 && share % (slots / ranks) == 0 && options.micro_batch == share) return;
   throw InputError(
-      fmt::format("trainer: {} reproducible slots whose samples are normalised together (sync_batch_norm); must be a power of "
-                  "two that the data-parallel ranks ({}) divide and that divides the global batch of {}, in micro-batches of "
-                  "all samples of a rank ({}, not {})",
+      fmt::format("trainer: {} reproducible slots with sync_batch_norm; they must be a power of two, a multiple of the "
+                  "data-parallel ranks ({}) and a divisor of the global batch ({}), and a rank's samples must be one "
+                  "micro-batch ({}, not {})",
                   slots, ranks, options.global_batch, share, options.micro_batch));
 }
 
@@ -140,17 +141,17 @@ void check_one_batch(const TrainerOptions& options, int ranks) {
   }
   int64_t unit = 0;
   if (__builtin_mul_overflow(options.micro_batch, ranks, &unit)) {
-    throw InputError(fmt::format("trainer: micro-batches of {} on {} data-parallel ranks are more samples than can be counted",
+    throw InputError(fmt::format("trainer: micro-batches of {} on {} data-parallel ranks exceed the range of counts",
                                  options.micro_batch, ranks));
   }
   if (options.global_batch % unit != 0) {
     throw InputError(fmt::format(
-        "trainer: a global batch of {} is not divided by {} data-parallel ranks with micro-batches of {}; use a multiple of {}",
+        "trainer: global batch {} is not divisible by {} data-parallel ranks with micro-batches of {}; use a multiple of {}",
         options.global_batch, ranks, options.micro_batch, unit));
   }
   if (options.global_batch / unit > std::numeric_limits<int>::max()) {
     throw InputError(
-        fmt::format("trainer: a global batch of {} in micro-batches of {} has more of them than can be counted; use "
+        fmt::format("trainer: a global batch of {} in micro-batches of {} has too many of them to count; use "
                     "larger ones",
                     options.global_batch, options.micro_batch));
   }
@@ -163,7 +164,7 @@ void check_one_batch(const TrainerOptions& options, int ranks) {
   if (slots != 0 && (!is_power_of_two(slots) || slots % ranks != 0 || micro_batches % slots != 0)) {
     throw InputError(
         fmt::format("trainer: {} reproducible slots; must be a power of two that the data-parallel ranks ({}) divide, and that "
-                    "divides the micro-batches a step ({})",
+                    "divides the micro-batches per step ({})",
                     slots, ranks, micro_batches));
   }
 }
@@ -182,8 +183,8 @@ void check_batch(const TrainerOptions& options, int ranks) {
     const int64_t next = i + 1 < options.ramp.size() ? options.ramp[i + 1].global_batch : options.global_batch;
     if (phase.steps < 1 || phase.global_batch > next) {
       throw InputError(fmt::format(
-          "trainer: phase {} of the batch ramp has {} of {} samples, and {} come next; it must have a step at least, "
-          "and no larger ones than the next",
+          "trainer: phase {} of the batch ramp has {} of {} samples, followed by {}; it must have at least one step, "
+          "and its batch must not exceed the next",
           i + 1, counted(phase.steps, "step"), phase.global_batch, next));
     }
     TrainerOptions alone = options;
@@ -203,8 +204,8 @@ void check_same_memory(const Program& program, const Program& phase) {
     return;
   }
   throw InputError(
-      fmt::format("trainer: the program of a batch ramp's phase of {} a rank places blocks or buffers otherwise than that of "
-                  "the last phase; plan it with that one's (StepLayout::buffers)",
+      fmt::format("trainer: the batch ramp's program for {} per rank places blocks or buffers differently "
+                  "from the last phase's; plan it with the buffers of the last phase (StepLayout::buffers)",
                   counted(phase.micro_batches, "micro-batch", "es")));
 }
 

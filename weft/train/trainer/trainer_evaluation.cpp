@@ -20,7 +20,7 @@ namespace weft {
 
 namespace {
 
-/// Samples of the batch, all of whose inputs have as many.
+/// Number of samples in the batch, which all inputs must share.
 int64_t samples_of(const Batch& batch) {
   if (batch.inputs.empty()) throw InputError("trainer: a batch to predict has no inputs");
   const at::Tensor& first = batch.inputs.front();
@@ -30,7 +30,7 @@ int64_t samples_of(const Batch& batch) {
   throw InputError(fmt::format("trainer: {} in a batch to predict, where input 0 has {}", misfit, samples));
 }
 
-/// Samples of the ranks before this one: where its own stand among all.
+/// Samples of lower ranks: the offset of this rank's samples.
 int64_t samples_before(int64_t own, const Group& group, at::Device device) {
   at::Tensor counts = at::zeros({group.size()}, at::kLong);
   counts[group.rank()] = own;
@@ -39,15 +39,15 @@ int64_t samples_before(int64_t own, const Group& group, at::Device device) {
   return counts.cpu().narrow(0, 0, group.rank()).sum().item<int64_t>();
 }
 
-/// Outputs by where their first sample stands.
+/// Outputs by the index of their first sample.
 class Collected {
  public:
   void add(int64_t first_sample, const Tensors& outputs) {
     for (const at::Tensor& output : outputs) {
       if (output.dim() > 0) continue;
       throw InputError(
-          "trainer: the last block puts out a number for all samples of a micro-batch, which predict() cannot put side by "
-          "side; use for_each_prediction()");
+          "trainer: the last block outputs one number for all samples of a micro-batch, which predict() cannot join per "
+          "sample; use for_each_prediction()");
     }
     parts_[first_sample] = outputs;
   }
@@ -66,7 +66,7 @@ class Collected {
   std::map<int64_t, Tensors> parts_;
 };
 
-/// The share that this rank visits of the loader's set.
+/// This rank's share of the loader's set.
 EvaluationPart part_of(const TrainerState& s, const EvaluationLoader& loader) {
   const EvaluationShare& share = loader.share();
   if (share.shard == s.data_rank && share.num_shards == s.data_ranks)
@@ -83,7 +83,7 @@ Batch next_of(EvaluationLoader& loader) {
   return batch;
 }
 
-/// Of the rank's part, on the CPU.
+/// Predicts the rank's part, on the CPU.
 void predict_part(TrainerState& s, const EvaluationPart& part, const Trainer::Next& next, const PredictOptions& options,
                   const VisitOutputs& visit) {
   const at::Device device = s.options.communication.device;
@@ -95,7 +95,7 @@ void predict_part(TrainerState& s, const EvaluationPart& part, const Trainer::Ne
   });
 }
 
-/// The first micro-batch of a trainer's evaluations is compared between the ranks that share its samples.
+/// Evaluates the rank's part. A trainer's first evaluation compares its first micro-batch between ranks that share samples.
 EvaluationResult evaluate_part(TrainerState& s, const EvaluationPart& part, EvaluationLoader& loader) {
   const at::Device device = s.options.communication.device;
   const bool compares = !std::exchange(s.has_compared_evaluated, true);
@@ -112,7 +112,7 @@ EvaluationResult evaluate_part(TrainerState& s, const EvaluationPart& part, Eval
   return result;
 }
 
-/// Of the loader's set.
+/// Predicts the loader's set.
 void predict_set(TrainerState& s, EvaluationLoader& loader, const PredictOptions& options, const VisitOutputs& visit) {
   const EvaluationPart part = part_of(s, loader);
   s.check_caller();

@@ -18,30 +18,30 @@
 
 namespace weft {
 
-/// What a Trainer does with its model.
+/// Options of a Trainer.
 struct TrainerOptions {
-  int64_t global_batch = 1;                 ///< samples a step, over all ranks
-  BatchRamp ramp = {};                      ///< steps with smaller batches before those, in the same micro-batches
-  int64_t micro_batch = 1;                  ///< samples a forward; must divide each rank's share
-  LearningRate learning_rate = {};          ///< constant at the optimizer's lr unless told
-  std::vector<RatePhase> rate_phases = {};  ///< other peaks before, as a ramp of the batch wants
-  ParameterRules parameters = {};           ///< by their names: other rates and decays, frozen ones
-  WeightAverage average = {};               ///< of the weights, for Trainer::with_average(); none unless told
+  int64_t global_batch = 1;                 ///< samples per step, over all ranks
+  BatchRamp ramp = {};                      ///< earlier steps with smaller batches, in the same micro-batches
+  int64_t micro_batch = 1;                  ///< samples per forward; must divide each rank's share
+  LearningRate learning_rate = {};          ///< default: constant at the optimizer's lr
+  std::vector<RatePhase> rate_phases = {};  ///< earlier peak rates, for a batch ramp
+  ParameterRules parameters = {};           ///< by name: other rates and decays, frozen ones
+  WeightAverage average = {};               ///< of the weights, for Trainer::with_average(); default: none
   double clip = 0.0;                        ///< largest global gradient norm; 0: no clipping
-  uint64_t seed = 1;                        ///< of weights and dropout
+  uint64_t seed = 1;                        ///< for weights and dropout
   int reproducible_slots = 0;               ///< 0: off; a power of two: the same bits for any number of ranks that divides it
   int reproducible_tp = 0;                  ///< 0: off; a power of two: the same bits for any mesh whose tp divides it
-  bool noise_scale = false;   ///< steps tell what NoiseScale takes (noise_scale.h); of two micro-batches or more a step
+  bool noise_scale = false;   ///< measures inputs of NoiseScale (noise_scale.h); needs at least two micro-batches per step
   int64_t bucket_bytes = 0;   ///< gradients are reduced in ranges of about this size; 0: as automatic_bucket_bytes() says
-  LayoutOptions layout = {};  ///< what is sharded, recomputed, moved out, and in which types
-  /// A program for this model, mesh and options; without one the trainer makes its own.
+  LayoutOptions layout = {};  ///< sharding, recompute, offloading, and dtypes
+  /// A program for this model, mesh and options; default: the trainer makes its own.
   std::shared_ptr<const Program> program = {};
-  std::vector<std::shared_ptr<const Program>> ramp_programs = {};  ///< with it: one for each phase of the ramp
-  bool program_is_verified = false;  ///< verify() has passed these, as it has a Plan's: they are not verified once more
-  Votes votes = {};                  ///< what ranks agree on with the losses of each step: StepResult::votes
-  GroupOptions communication = {};   ///< of all groups, and the device that the rank computes on
-  MemoryLedger* ledger = nullptr;    ///< counts what this rank holds, by category
-  std::string agreement = {};        ///< lines that start() finds alike on all ranks or throws, besides its own (agreement.h)
+  std::vector<std::shared_ptr<const Program>> ramp_programs = {};  ///< with `program`: one for each phase of the ramp
+  bool program_is_verified = false;  ///< these have passed verify(), as in a Plan, and are not verified again
+  Votes votes = {};                  ///< values that ranks exchange with the losses of each step: StepResult::votes
+  GroupOptions communication = {};   ///< for all groups, and the rank's compute device
+  MemoryLedger* ledger = nullptr;    ///< counts this rank's memory by category
+  std::string agreement = {};        ///< further lines that start() requires to be equal on all ranks (agreement.h)
 };
 
 }  // namespace weft

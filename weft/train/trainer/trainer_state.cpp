@@ -32,7 +32,7 @@ std::shared_ptr<OffloadStore> make_offload_store(Offload kind, const LayoutOptio
 
 }  // namespace
 
-/// The caller's function, which is to find the caller's state.
+/// Wraps the caller's function, which must run in the caller's thread state.
 Votes TrainerState::own_votes() {
   Votes votes = options.votes;
   if (votes.of_rank) votes.of_rank = [this] { return own_thread->as_caller(options.votes.of_rank); };
@@ -60,8 +60,8 @@ StepCounts TrainerState::counts(int phase) const {
           .votes = options.votes.count};
 }
 
-/// The program that was given, or one of its own. Order is all that execution needs, so that one has no costs. A phase of the
-/// ramp has the buffers of the last one, which the model lies in.
+/// The given program, or a new one. Execution needs only the order, so a new one has no costs. A ramp's phases use the buffers
+/// of the last one, which hold the model.
 std::shared_ptr<const Program> TrainerState::plan_phase(const ModelCost& cost, int phase,
                                                         const std::shared_ptr<const Program>& given) const {
   if (given) {
@@ -84,7 +84,7 @@ void TrainerState::plan() {
   for (const NamedBlock& named : pending->blocks) {
     cost.blocks.push_back({.name = named.name,
                            .tensors = static_cast<int64_t>(named.block->parameters().size()),
-                           .told = num_told(*named.block),
+                           .flagged = num_flagged(*named.block),
                            .numel = flat_numel(*named.block),
                            .uses = named.uses,
                            .splits = named.block->can_split_backward(),
@@ -94,7 +94,7 @@ void TrainerState::plan() {
   const int last = batches.num_phases() - 1;
   const std::vector<std::shared_ptr<const Program>>& given = options.ramp_programs;
   if (options.program && given.size() != options.ramp.size()) {
-    throw InputError(fmt::format("trainer: its options hold {} for the {} of a batch ramp; plan one for each",
+    throw InputError(fmt::format("trainer: its options hold {} for the {} of a batch ramp; plan one per phase",
                                  counted(static_cast<int64_t>(given.size()), "program"),
                                  counted(static_cast<int64_t>(options.ramp.size()), "phase")));
   }
@@ -124,7 +124,7 @@ void TrainerState::start() {
   const MemoryScope scope(MemoryCategory::weights);
   settings = kernel_settings();
   std::string agreement = agreement_text(programs, *pending, options, optimizer) + kernel_settings_text(settings);
-  if (reproducible()) agreement += fmt::format("threads a rank: {}\n", threads);
+  if (reproducible()) agreement += fmt::format("threads per rank: {}\n", threads);
   check_agreement(mesh.world(), agreement, options.communication.timeout);
   check_still_frozen();
   GroupOptions communication = options.communication;
@@ -163,13 +163,13 @@ void TrainerState::start() {
   }
 }
 
-/// The program was made when the trainer was.
+/// The program is as old as the trainer, and knows what was frozen then.
 void TrainerState::check_still_frozen() const {
   const std::vector<uint64_t> now = parameter_fingerprints(*pending);
   for (int b = 0; b < program->num_blocks(); ++b) {
     if (now[b] == parameters[b]) continue;
     throw InputError(
-        fmt::format("trainer: block '{}' has other parameters, or other frozen parameters, than when the trainer was made; "
+        fmt::format("trainer: parameters or frozen parameters of block '{}' have changed since the trainer was made; "
                     "set requires_grad before that",
                     program->block_names[b]));
   }
@@ -177,7 +177,7 @@ void TrainerState::check_still_frozen() const {
 
 namespace {
 
-/// Parameters are what they were bound as: which are trained is decided by then, and only their memory there is.
+/// Bound parameters must not change: which ones are trained is fixed, and only the bound memory is used.
 void check_bound(FlatModel& model) {
   for (const Param& param : model.params()) {
     if (!model.holds(param.block) || param.numel == 0) continue;

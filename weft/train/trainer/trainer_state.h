@@ -1,5 +1,5 @@
-// TrainerState: what a Trainer is made of on one rank, for the files that implement it: model, optimizer, engine and groups,
-// once started, and what steps change beside them.
+// TrainerState: the parts of a Trainer on one rank, for the files that implement it: model, optimizer, engine and groups, once
+// started, and the state that steps change besides them.
 #pragma once
 
 #include <c10/util/Exception.h>
@@ -31,7 +31,7 @@
 
 namespace weft {
 
-/// What LibTorch throws has a stack trace below its first line, and says nothing of where in a training it was.
+/// LibTorch's errors have a stack trace below the first line, and do not say where in a training they occurred.
 template <class Call>
 auto as_error(const std::string& what, const Call& call) {
   try {
@@ -51,25 +51,25 @@ struct TrainerState {
         batches(options.global_batch, options.ramp) {}
 
   void start();
-  /// The programs of all phases, that of the last first.
+  /// Makes the programs of all phases, the last phase's first.
   void plan();
-  /// Sees to it that the engine is in the phase of the step that is due.
+  /// Switches the engine to the phase of the next step.
   void enter_phase();
-  const Program& current() const { return *programs[batches.phase_at(steps_done)]; }  ///< of the step that is due
+  const Program& current() const { return *programs[batches.phase_at(steps_done)]; }  ///< of the next step
   int64_t samples_done() const { return batches.samples_before(steps_done) + shift; }
   void check_still_frozen() const;
-  /// Throws InputError where a step or an evaluation would compute otherwise than those before: autocast, settings of kernels
-  /// that are others than at the start, and parameters of modules that were changed since. Leaves nothing behind.
+  /// Throws InputError if a step or an evaluation would compute differently from earlier ones: autocast, or kernel settings or
+  /// module parameters changed since the start. Has no side effects.
   void check_caller() const;
   ~TrainerState() {
     if (attempts.failed() || std::uncaught_exceptions() > 0) saving.abandon();
   }
   bool measures_noise() const { return options.noise_scale && has_small_batches(options.global_batch, options.micro_batch); }
-  /// The average of a block, where one is kept, begins as its weights are.
+  /// Initialises the average of a block, if one is kept, from its weights.
   void start_average(int block, std::vector<at::Tensor>& state) const;
-  /// Exchanges the weights that this rank owns and their average. Engine::gather_whole() must follow.
+  /// Exchanges this rank's share of the weights with their average. Engine::gather_whole() must follow.
   void exchange_average();
-  /// Throws InputError while the average stands in for the weights: `what` is of the weights.
+  /// Throws InputError while the average is in place of the weights; `what` names the call that needs them.
   void expect_weights(const char* what) const;
   StepCounts counts(int phase) const;
   Votes own_votes();
@@ -88,30 +88,30 @@ struct TrainerState {
   int data_rank = 0;
   int rank = 0;  ///< in the program
   int64_t steps_done = 0;
-  int64_t shift = 0;  ///< samples that were trained on beyond those of so many steps of these sizes: in a run before
-  std::shared_ptr<const Program> program;  ///< of the last phase, which is the largest: what all memory is laid out for
-  std::vector<std::shared_ptr<const Program>> programs;  ///< by phase, that one too
-  int phase = 0;                                         ///< that the engine is in
-  int64_t engine_shift = 0;                              ///< the shift that it knows of
-  std::vector<uint64_t> parameters;                      ///< by block, when the trainer was made: their fingerprints
-  bool has_compared = false;            ///< the first micro-batch of steps, with those of ranks that share its samples
-  bool has_compared_evaluated = false;  ///< the same of evaluations
-  bool has_trained = false;             ///< any parameter that is trained
-  bool average_stands_in = false;       ///< for the weights: with_average()
+  int64_t shift = 0;                       ///< samples beyond those of steps_done steps of these batch sizes: from earlier runs
+  std::shared_ptr<const Program> program;  ///< the last and largest phase's, which lays out all memory
+  std::vector<std::shared_ptr<const Program>> programs;  ///< by phase, including that one
+  int phase = 0;                                         ///< current phase of the engine
+  int64_t engine_shift = 0;                              ///< the shift known to the engine
+  std::vector<uint64_t> parameters;                      ///< by block: fingerprints from when the trainer was made
+  bool has_compared = false;            ///< has compared the first micro-batch of steps with ranks that share its samples
+  bool has_compared_evaluated = false;  ///< the same for evaluations
+  bool has_trained = false;             ///< any parameter is trained
+  bool average_stands_in = false;       ///< the average is in place of the weights: with_average()
   std::unique_ptr<FlatModel> model;
   std::unique_ptr<StepUpdater> updater;
   std::unique_ptr<Engine> engine;
   std::map<std::string, RegisteredState> registered;
-  std::string half_loaded;  ///< why loading a checkpoint failed, until one is loaded; empty: the state is whole
+  std::string half_loaded;  ///< why loading a checkpoint failed, until one is loaded; empty: the state is complete
   Attempts attempts;
-  int threads = 0;                       ///< that it computes with: those of the thread that started it; 0: none has yet
+  int threads = 0;                       ///< threads for computing, as in the thread that started it; 0: not started
   KernelSettings settings;               ///< at the start
-  OwnThreadState* own_thread = nullptr;  ///< of the call under way, the innermost
-  std::optional<int> next_copy;          ///< that the next snapshot makes
+  OwnThreadState* own_thread = nullptr;  ///< for the call in progress, the innermost
+  std::optional<int> next_copy;          ///< RunBoard copy that the next snapshot writes
   Staging staging;
-  BackgroundSave saving;  ///< after what it reads
+  BackgroundSave saving;  ///< last, after the members it reads
 
-  /// call() in the trainer's own thread state; what LibTorch throws as Error.
+  /// Runs call() in the trainer's own thread state; converts LibTorch's errors to Error.
   template <class Call>
   auto in_own_thread(const std::string& what, const Call& call) {
     if (threads == 0) threads = num_threads();
@@ -124,12 +124,12 @@ struct TrainerState {
     return as_error(what, call);
   }
 
-  /// The same, unless an earlier one has failed.
+  /// The same, unless an earlier call has failed.
   template <class Call>
   auto attempt(const std::string& what, const Call& call) {
     if (!half_loaded.empty()) {
       throw Error(
-          fmt::format("trainer: loading a checkpoint failed ({}); load one that is whole, or make a new trainer", half_loaded));
+          fmt::format("trainer: loading a checkpoint failed ({}); load a complete one, or make a new trainer", half_loaded));
     }
     return attempts.run(what, [&] { return in_own_thread(what, [&] { return explain_memory(*program, call); }); });
   }

@@ -14,7 +14,7 @@ namespace weft {
 namespace {
 
 constexpr double kSlowShare = 0.3;
-/// Of the time, spent in collectives: with less a slow link does not matter.
+/// Share of time in collectives; below it a slow link does not matter.
 constexpr double kWaitingShare = 0.3;
 constexpr int64_t kProbeBytes = 64 << 10;
 constexpr int kProbes = 2;  ///< the better counts
@@ -76,7 +76,7 @@ LinkWatch::LinkWatch(const World& world, const Group& all, at::Device device) : 
 
 bool LinkWatch::is_due() const { return hosts_.size() > 1 && since_.seconds() >= pause_s_; }
 
-/// Of the link's two ends; the first returns bytes a second, there and with a short answer back.
+/// Called on both ends of the link; the sender returns bytes per second, measured until a short answer is back.
 double LinkWatch::send_to_next(int link) const {
   const int next = (link + 1) % static_cast<int>(firsts_.size());
   const bool sends = all_.rank() == firsts_[link];
@@ -96,7 +96,7 @@ double LinkWatch::send_to_next(int link) const {
   return best;
 }
 
-// No host is at two links at a time: those with even numbers, then those with odd ones, then the last of an odd number.
+// Each host measures one link at a time: even links, then odd ones, then the last of an odd number.
 std::vector<double> LinkWatch::measure() const {
   const int count = static_cast<int>(hosts_.size());
   at::Tensor rates = at::zeros({count}, at::kDouble);
@@ -116,20 +116,20 @@ std::vector<std::string> LinkWatch::look(double waiting) {
   const Stopwatch looking;
   const std::vector<double> rates = measure();
   const double usual = usual_.add(rates);
-  std::vector<std::string> seen, told, lines;
+  std::vector<std::string> seen, reported, lines;
   for (const SlowLink& link : find_slow_links(hosts_, rates, usual)) {
     seen.push_back(link.what);
-    const bool twice = holds(seen_, link.what), before = holds(told_, link.what);
-    if (before || (twice && waiting >= kWaitingShare)) told.push_back(link.what);
-    if (before || told.empty() || told.back() != link.what) continue;
+    const bool twice = holds(seen_, link.what), before = holds(reported_, link.what);
+    if (before || (twice && waiting >= kWaitingShare)) reported.push_back(link.what);
+    if (before || reported.empty() || reported.back() != link.what) continue;
     lines.push_back(
-        fmt::format("{}: {}/s, where links of this run carry {}/s; ranks spend {:.0f} % of their time in collectives; "
+        fmt::format("{}: {}/s, while links of this run usually carry {}/s; ranks spend {:.0f} % of their time in collectives; "
                     "weft netcheck measures each link",
                     link.what, format_bytes(static_cast<int64_t>(link.bytes_per_s)), format_bytes(static_cast<int64_t>(usual)),
                     100.0 * waiting));
   }
   seen_ = std::move(seen);
-  told_ = std::move(told);
+  reported_ = std::move(reported);
   since_ = Stopwatch();
   pause_s_ = std::max(kShortestPause_s, kPauses * looking.seconds());
   return lines;

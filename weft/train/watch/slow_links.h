@@ -1,5 +1,5 @@
-// Slow links between hosts, found while a run goes on. In a collective all ranks wait for the slowest link, so none of them
-// looks slow by itself: the hosts are lined up in a ring instead, and now and then each sends a little to the next.
+// Slow links between hosts, found during a run. In a collective all ranks wait for the slowest link, so no rank looks slow.
+// Therefore the hosts form a ring, and now and then each sends a little data to the next.
 #pragma once
 
 #include <string>
@@ -11,36 +11,36 @@
 
 namespace weft {
 
-/// A host all of whose links are slow, or a link.
+/// A slow link, or a host whose links are all slow.
 struct SlowLink {
   std::string what;          ///< "host b has slow links", "the link from host a to host b is slow"
-  double bytes_per_s = 0.0;  ///< of the fastest of them
+  double bytes_per_s = 0.0;  ///< of the link, or of the host's fastest link
 };
 
-/// The links whose rate is below 0.3 of the usual one. `rates[i]` is from `hosts[i]` to the next, of the last to the first. Of
-/// two hosts it cannot be told which one is slow; of more it is the one whose links both ways are.
+/// Links below 0.3 of the usual rate. `rates[i]` is from `hosts[i]` to the next, cyclically. With two hosts it is unknown which
+/// one is slow; with more, a host is slow if both of its links are.
 std::vector<SlowLink> find_slow_links(const std::vector<std::string>& hosts, const std::vector<double>& rates, double usual);
 
-/// What links of a run carry: the upper quartile of these rates and of those that were not slow before.
+/// Usual rate of a run's links: the upper quartile of these rates and of earlier rates that were not slow.
 class UsualRate {
  public:
-  /// Takes in the rates of another look.
+  /// Adds the rates of another measurement; returns the usual rate.
   double add(const std::vector<double>& rates);
 
  private:
   std::vector<double> known_;
 };
 
-/// Looks at the links between the hosts of a run. A link is told when it was slow twice running, and again after it was not.
+/// Measures the links between hosts of a run. A link slow twice in a row is reported once, and again after it has recovered.
 class LinkWatch {
  public:
-  /// Ranks whose tensors are on a GPU look at nothing: there is nothing to look at on one host either.
+  /// Measures nothing if tensors are on a GPU, or on a single host.
   LinkWatch(const World& world, const Group& all, at::Device device);
 
-  /// Whether it is time to look, by this rank's clock: not more than a twentieth of the time goes into that.
+  /// Returns true if it is time to measure, by this rank's clock: at most a twentieth of the time is spent on it.
   bool is_due() const;
-  /// Looks, and returns lines about slow links, the same on all ranks. Collective over the world. `waiting` is the share of
-  /// their time that ranks spend in collectives; where that is little no link is told.
+  /// Measures, and returns lines about slow links, the same on all ranks. Collective over the world. `waiting` is the share of
+  /// time that ranks spend in collectives; if it is small no link is reported.
   std::vector<std::string> look(double waiting);
 
  private:
@@ -48,10 +48,10 @@ class LinkWatch {
   std::vector<double> measure() const;
 
   Group all_;
-  std::vector<std::string> hosts_;  ///< by their first ranks
-  std::vector<int> firsts_;         ///< those ranks
+  std::vector<std::string> hosts_;  ///< by first rank
+  std::vector<int> firsts_;         ///< these ranks
   UsualRate usual_;
-  std::vector<std::string> seen_, told_;
+  std::vector<std::string> seen_, reported_;
   Stopwatch since_;
   double pause_s_ = 1.0;
 };

@@ -14,7 +14,7 @@ namespace {
 
 constexpr double kLeastDifference = 1e-3;
 
-/// The medians of several times, each of its own.
+/// Medians of several times, component by component.
 OwnTime medians(const std::vector<OwnTime>& times) {
   std::vector<double> data, compute;
   for (const OwnTime& time : times) {
@@ -46,9 +46,9 @@ std::vector<Straggler> find_stragglers(const std::vector<OwnTime>& ranks, const 
 }
 
 std::string straggler_text(const Straggler& straggler, const std::string& host) {
-  return fmt::format("rank {} on host {} is behind: its steps take {:.2f} times what others' take ({} beside {}), in {}",
-                     straggler.rank, host, straggler.times, format_duration(straggler.own.total_s()),
-                     format_duration(straggler.others.total_s()), straggler.in_data ? "waiting for samples" : "computing");
+  return fmt::format("rank {} on host {} is behind: its steps take {:.2f}x the others' median ({} vs {}), {}", straggler.rank,
+                     host, straggler.times, format_duration(straggler.own.total_s()),
+                     format_duration(straggler.others.total_s()), straggler.in_data ? "waiting for samples" : "in compute");
 }
 
 StragglerWatch::StragglerWatch(const Mesh& mesh, const Group& all, at::Device device)
@@ -56,7 +56,7 @@ StragglerWatch::StragglerWatch(const Mesh& mesh, const Group& all, at::Device de
       all_(all),
       device_(device),
       links_(world_, all, device),
-      told_(static_cast<size_t>(mesh.world().size())) {
+      reported_(static_cast<size_t>(mesh.world().size())) {
   const int columns = world_.size() / mesh.size("pp");  // pp is outermost
   for (int rank = 0; rank < world_.size(); ++rank) classes_.push_back(rank / columns);
 }
@@ -75,7 +75,7 @@ std::vector<std::string> StragglerWatch::add(const OwnTime& step, double communi
   row[0] = own.data_s;
   row[1] = own.compute_s;
   row[2] = std::exchange(communicated_s_, 0.0) / std::max(std::exchange(steps_s_, 0.0), 1e-9);
-  row[3] = world_.rank() == 0 && links_.is_due() ? 1.0 : 0.0;  // one clock says it for all
+  row[3] = world_.rank() == 0 && links_.is_due() ? 1.0 : 0.0;  // one clock decides for all
   table = table.to(device_);
   all_.all_reduce(table, ReduceOp::sum, "times of steps").wait();
   table = table.cpu();
@@ -87,12 +87,12 @@ std::vector<std::string> StragglerWatch::add(const OwnTime& step, double communi
     waiting.push_back(at[2]);
   }
   std::vector<std::string> lines;
-  std::vector<bool> behind(told_.size());
+  std::vector<bool> behind(reported_.size());
   for (const Straggler& straggler : find_stragglers(times, classes_)) {
     behind[straggler.rank] = true;
-    if (!told_[straggler.rank]) lines.push_back(straggler_text(straggler, world_.host(straggler.rank)));
+    if (!reported_[straggler.rank]) lines.push_back(straggler_text(straggler, world_.host(straggler.rank)));
   }
-  told_ = behind;
+  reported_ = behind;
   if (table.const_data_ptr<double>()[3] == 0.0) return lines;
   for (const std::string& line : links_.look(median(std::move(waiting)))) lines.push_back(line);
   return lines;

@@ -1,4 +1,4 @@
-// Ranks that hold up the others: found from what each rank's steps take of their own, while the run goes on.
+// Stragglers: ranks that slow down the others, found during the run from the time of each rank's own work.
 #pragma once
 
 #include <string>
@@ -10,39 +10,38 @@
 
 namespace weft {
 
-/// What a step of a rank takes of its own, without the time in collectives, in which it also waits for others.
+/// Time of a rank's own work in a step, without collectives, which include waiting for others.
 struct OwnTime {
   double data_s = 0.0;     ///< waiting for samples
-  double compute_s = 0.0;  ///< all the rest
+  double compute_s = 0.0;  ///< everything else
   double total_s() const { return data_s + compute_s; }
 };
 
-/// A rank that is behind those that do the same work.
+/// A rank slower than those with the same work.
 struct Straggler {
   int rank = 0;
-  double times = 1.0;    ///< what its steps take of their own, beside the median of the others'
-  bool in_data = false;  ///< more of the difference is waiting for samples than computing
+  double times = 1.0;    ///< time of its own work, relative to the median of the others
+  bool in_data = false;  ///< waiting for samples contributes more to the difference than computing
   OwnTime own, others;   ///< medians
 };
 
-/// The ranks that take at least `factor` times the median of the others of their class, and 1 ms more. `ranks` and `classes` go
-/// by rank; a rank that is alone in its class is compared with nobody.
+/// Finds ranks that take at least `factor` times the median of the others in their class, and 1 ms more. `ranks` and `classes`
+/// are by rank; a rank alone in its class is not compared.
 std::vector<Straggler> find_stragglers(const std::vector<OwnTime>& ranks, const std::vector<int>& classes, double factor = 1.3);
 
-/// A straggler as a line: "rank 3 on host b is behind: its steps take 1.52 times what others' take (41.0 ms beside 27.0 ms), in
-/// computing".
+/// Formats a straggler: "rank 3 on host b is behind: its steps take 1.52x the others' median (41.0 ms vs 27.0 ms), in compute".
 std::string straggler_text(const Straggler& straggler, const std::string& host);
 
-/// Compares the ranks of a run every kWindow steps. A rank is told once, and again after it was not behind for a while.
+/// Compares the ranks of a run every kWindow steps. A straggler is reported once, and again only after it has recovered.
 class StragglerWatch {
  public:
-  static constexpr int kWindow = 20;  ///< steps, of each of which the median counts
+  static constexpr int kWindow = 20;  ///< steps per median
 
-  /// Ranks of one pipeline rank do the same work.
+  /// Ranks with the same pipeline index do the same work.
   StragglerWatch(const Mesh& mesh, const Group& all, at::Device device);
 
-  /// Adds a step of this rank, and what it spent in collectives besides. After the last of a window, collective over the world:
-  /// the stragglers that are new and, where links are looked at, slow ones (slow_links.h); the same lines on all ranks.
+  /// Adds a step of this rank, and its additional time in collectives. After the last step of a window, collective over the
+  /// world: returns new stragglers and, if links are measured, slow ones (slow_links.h); the same lines on all ranks.
   std::vector<std::string> add(const OwnTime& step, double communicated_s);
 
  private:
@@ -52,8 +51,8 @@ class StragglerWatch {
   std::vector<int> classes_;
   LinkWatch links_;
   std::vector<OwnTime> steps_;
-  double steps_s_ = 0.0, communicated_s_ = 0.0;  ///< of the window
-  std::vector<bool> told_;
+  double steps_s_ = 0.0, communicated_s_ = 0.0;  ///< over the window
+  std::vector<bool> reported_;
 };
 
 }  // namespace weft

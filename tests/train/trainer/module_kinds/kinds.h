@@ -1,4 +1,4 @@
-// What the table of torch::nn's module kinds trains: a Linear that makes what a kind takes, the kind, and a Linear after it.
+// Models for the table of torch::nn's module kinds: a Linear that makes the kind's input, the kind, and another Linear.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -16,7 +16,7 @@
 
 namespace weft::module_kinds {
 
-/// A module of torch's and what it makes of the tensors before it.
+/// A torch module and its function of the preceding tensors.
 struct Part {
   std::shared_ptr<torch::nn::Module> module;
   std::function<Tensors(const Tensors&)> forward;
@@ -88,7 +88,7 @@ std::vector<Kind> sequence_kinds();  ///< recurrent, attention, embedding
 std::vector<Kind> loss_kinds();      ///< also adaptive.h
 std::vector<Kind> all_kinds();
 
-/// What came of a training.
+/// Result of a training.
 struct Outcome {
   std::vector<double> losses = {};
   double evaluation = 0.0;                                      ///< loss after two steps
@@ -112,14 +112,14 @@ struct Layout {
 /// The generators' states from which a kind's forwards drew while it trained, in the order of micro-batches.
 using Draws = std::vector<at::Tensor>;
 
-/// By LibTorch alone: a loop with autograd and torch::optim::SGD. `draws` are what weft's training told of.
+/// LibTorch only: a loop with autograd and torch::optim::SGD. `draws` are those recorded in weft's training.
 Outcome train_plainly(const Kind& kind, bool bf16, const Draws& draws);
-/// By weft, a rank of it.
+/// weft, on one rank.
 Outcome train_rank(const Kind& kind, const Layout& layout, const World& world, Draws* draws = nullptr);
-/// By weft on ranks that are threads.
+/// weft, on ranks that are threads.
 Outcome train_threads(const Kind& kind, const Layout& layout, Draws* draws = nullptr);
 
-/// What differs; empty: nothing. `tolerance` is of the largest value of each tensor; 0: bits.
+/// Describes the difference; empty: none. `tolerance` is relative to the largest value of each tensor; 0: bitwise.
 std::string difference(const Outcome& actual, const Outcome& expected, double tolerance);
 
 }  // namespace weft::module_kinds

@@ -46,7 +46,7 @@ Kind of_one_output(std::string name, Options options, Change of_target, Change o
               });
 }
 
-/// Of the halves of an output, and of a sign for each sample.
+/// Applied to the halves of an output, and a sign per sample.
 template <class Holder, class Options>
 Kind of_halves(std::string name, Options options, bool by_column) {
   return loss(std::move(name),
@@ -67,7 +67,7 @@ Kind of_triplets(std::string name, Options options) {
       });
 }
 
-/// Of four moments with two classes each, which one output a moment makes.
+/// Four moments with two classes each, one output per moment.
 LossValue alignment(const Tensors& outputs, const at::Tensor& target) {
   nn::CTCLoss module(nn::CTCLossOptions().reduction(torch::kSum));
   const int64_t n = target.size(0);

@@ -12,7 +12,7 @@ namespace nn = torch::nn;
 
 namespace {
 
-constexpr const char* kNarrow = "is a running statistic of a torch module, which cannot stay float32 beside narrower weights";
+constexpr const char* kNarrow = "is a running statistic of a torch module, which cannot stay float32 with narrower weights";
 constexpr const char* kCumulative = "without momentum, whose statistics are means over all forwards so far";
 
 nn::InstanceNormOptions statistics(int64_t channels) {

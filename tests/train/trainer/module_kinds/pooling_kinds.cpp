@@ -23,7 +23,7 @@ Kind unpooling(std::string name, std::vector<int64_t> takes) {
           }};
 }
 
-/// With the places of what is largest as an output.
+/// Also outputs the positions of the maxima.
 template <class Pool, class... Options>
 Kind with_places(std::string name, std::vector<int64_t> takes, Options... options) {
   return {.name = std::move(name), .with = "indices", .takes = {std::move(takes)}, .make = [options...] {

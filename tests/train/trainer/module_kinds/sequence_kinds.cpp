@@ -20,7 +20,7 @@ constexpr const char* kChanged = "the forward of block 'kind' changed its parame
 /// [layers, batch, width] has its samples second.
 at::Tensor by_sample(const at::Tensor& state) { return state.transpose(0, 1); }
 
-/// Of a sequence and a first state, which a layer before it made; the last state goes on too.
+/// Takes a sequence and a first state, made by a layer before it; passes on the last state too.
 template <class Holder, class Options>
 Kind recurrent(std::string name, std::vector<int64_t> state, const Options& options) {
   return {.name = std::move(name), .takes = {{3, 4}, std::move(state)}, .make = [options] {
@@ -61,7 +61,7 @@ Part long_short_cell() {
           }};
 }
 
-/// Of ids.
+/// Takes ids.
 template <class Holder, class Options>
 Kind lookup(std::string name, const Options& options) {
   return {.name = std::move(name), .takes = {{2}}, .make = [options] {

@@ -25,7 +25,7 @@ namespace {
 
 constexpr int64_t kBatch = 4, kMicroBatch = 2, kWidth = 6, kOutputs = 4, kIds = 8;
 constexpr int kSteps = 3, kStepsToEvaluate = 2;
-constexpr int64_t kSet = -1;  ///< the step whose samples are those of the evaluation
+constexpr int64_t kSet = -1;  ///< the step whose samples are the evaluation's
 // Powers of two: whatever order LibTorch multiplies and adds in, the update rounds once.
 constexpr double kRate = 0.125, kMomentum = 0.5;
 
@@ -75,7 +75,7 @@ Part stem_of(const Kind& kind) {
           }};
 }
 
-/// The numbers of a sample in each tensor of a batch: those of the head's layers.
+/// Numbers per sample in each tensor of a batch: those of the head's layers.
 Tensors rows_of(const Tensors& inputs) {
   Tensors rows;
   for (const at::Tensor& input : inputs) {
@@ -232,7 +232,7 @@ class PlainLoop {
   std::vector<at::Tensor> parameters_, masters_;
   std::vector<std::pair<std::string, at::Tensor>> statistics_;
   std::vector<std::pair<std::string, at::Tensor>> constants_;  ///< other buffers, as they are in the end
-  std::vector<std::pair<at::Tensor, at::Tensor>> counts_;      ///< as they are told, and as forwards leave them
+  std::vector<std::pair<at::Tensor, at::Tensor>> counts_;      ///< as declared, and as left by forwards
   std::unique_ptr<torch::optim::SGD> optimizer_;
   double count_ = 0.0;
   int drawn_ = 0;

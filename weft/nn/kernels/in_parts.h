@@ -1,5 +1,4 @@
-// Elements that lie side by side, for kernels that go through them one by one: where they are, and parts of them on several
-// threads.
+// Contiguous elements, for element-wise kernels: their addresses, and their division into parts on several threads.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -13,17 +12,17 @@
 
 namespace weft {
 
-/// The elements of x, to be read; null where it is undefined or on the meta device.
+/// Pointer to the elements of x, for reading; null if undefined or on the meta device.
 inline const void* elements_of(const at::Tensor& x) { return !x.defined() || x.is_meta() ? nullptr : x.const_data_ptr(); }
-/// The same, to be written.
+/// The same, for writing.
 inline void* elements_in(const at::Tensor& x) { return !x.defined() || x.is_meta() ? nullptr : x.data_ptr(); }
 
-/// Calls the kernel for parts of all elements, which are as many as x has and of its type, each part on one thread. `read` and
-/// `written` are the pointers of Rows, of which some may be null; none is called for on the meta device.
+/// Calls the kernel for x.numel() elements of x's type, in parts of one thread each. `read` and `written` are the pointers of
+/// Rows, some of which may be null. On the meta device nothing is called.
 template <class Rows>
-void run_side_by_side(void (*kernel)(Element, const Rows&), const at::Tensor& x, const Rows& all,
-                      std::initializer_list<const void * Rows::*> read, std::initializer_list<void * Rows::*> written) {
-  constexpr int64_t kGrain = 1 << 14;  // elements that a thread takes at least
+void run_in_parts(void (*kernel)(Element, const Rows&), const at::Tensor& x, const Rows& all,
+                  std::initializer_list<const void * Rows::*> read, std::initializer_list<void * Rows::*> written) {
+  constexpr int64_t kGrain = 1 << 14;  // minimum elements per thread
   if (x.is_meta()) return;
   const auto bytes = static_cast<int64_t>(x.element_size());
   parallel_for(x.numel(), kGrain, [&](int64_t begin, int64_t end) {

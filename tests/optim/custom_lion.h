@@ -1,4 +1,4 @@
-// OwnLion: weft's Lion as a user would write it, which must have its bits.
+// CustomLion: weft's Lion as a user would write it, with identical bits.
 #pragma once
 
 #include <ATen/ops/mul.h>
@@ -14,9 +14,9 @@
 
 namespace weft::test {
 
-class OwnLion : public ElementWiseUpdate {
+class CustomLion : public ElementWiseUpdate {
  public:
-  OwnLion(double beta1, double beta2, std::string state = "mean") : beta1_(beta1), beta2_(beta2), state_(std::move(state)) {}
+  CustomLion(double beta1, double beta2, std::string state = "mean") : beta1_(beta1), beta2_(beta2), state_(std::move(state)) {}
 
   std::string name() const override { return "own lion"; }
   std::string numbers() const override { return fmt::format("betas {} and {}", beta1_, beta2_); }
@@ -36,9 +36,9 @@ class OwnLion : public ElementWiseUpdate {
   std::string state_;
 };
 
-/// Lion{.lr = lr, .weight_decay = weight_decay} by it.
-inline CustomOptimizer own_lion(double weight_decay = 0.0, double lr = 1e-4) {
-  return {.lr = lr, .weight_decay = weight_decay, .update = std::make_shared<OwnLion>(0.9, 0.99)};
+/// Equivalent of Lion{.lr = lr, .weight_decay = weight_decay}.
+inline CustomOptimizer custom_lion(double weight_decay = 0.0, double lr = 1e-4) {
+  return {.lr = lr, .weight_decay = weight_decay, .update = std::make_shared<CustomLion>(0.9, 0.99)};
 }
 
 }  // namespace weft::test
