@@ -1,4 +1,4 @@
-"""Fenced blocks, pictures, links and code spans of the pages, for tools/refresh_pages and tests/setup/page_names_test.py."""
+"""The pages, and their fenced blocks, pictures and prose, for tools/refresh_pages, tools/check_layers and tests/pages/names_test.py."""
 import dataclasses
 import pathlib
 import re
@@ -8,10 +8,10 @@ FENCE = re.compile(r"^( *)```(\w*)\s*$")
 OPTIONS = re.compile(r"^ *<!-- (listing|commands|picture): (.*?) *-->\s*$")
 
 
-def pages():
+def pages(root=ROOT):
     """Every page except the changelog, which names things that no longer exist."""
-    found = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted(ROOT.glob("docs/*.md")), *sorted(ROOT.glob("bench/*.md"))]
-    return [*found, *sorted(ROOT.glob("examples/**/*.md"))]
+    patterns = ("*.md", "docs/*.md", "bench/**/*.md", "examples/**/*.md")
+    return [page for pattern in patterns for page in sorted(root.glob(pattern)) if page.name != "CHANGELOG.md"]
 
 
 @dataclasses.dataclass
@@ -71,3 +71,22 @@ def joined(lines):
             commands.append(" ".join(parts))
             parts = []
     return [command for command in commands if command and not command.startswith("#")]
+
+
+def listed(block):
+    """[(prompt lines, output lines)] of a block ```console."""
+    parts = []
+    for line in block.lines:
+        begins = line.startswith("$ ")
+        if begins:
+            parts.append(([], []))
+        if begins or (parts and parts[-1][0][-1].endswith("\\") and not parts[-1][1]):
+            parts[-1][0].append(line)
+        elif parts:
+            parts[-1][1].append(line)
+    return parts
+
+
+def prompted(prompt):
+    """The command of prompt lines."""
+    return joined([line.removeprefix("$ ") for line in prompt])[0]

@@ -1,7 +1,7 @@
 #!/usr/bin/env -S python3 -B
-"""tests/pages/names_test.py WEFT: what the pages name is there, and what there is the pages name. Recipe keys, options of the
-command, metrics, passes, identifiers in code spans, links with their headings; every key, option, metric and variable of the
-environment that a user may set stands on a page."""
+"""tests/pages/names_test.py WEFT: checks that names on pages exist (recipe keys, options, metrics, identifiers in code spans, links
+with their headings), and that each key, option, metric, pass and WEFT_* environment variable is on a page."""
+import functools
 import pathlib
 import re
 import subprocess
@@ -10,7 +10,7 @@ import tomllib
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "tools"))
-from page_blocks import blocks, joined, pages, prose  # noqa: E402
+from page_blocks import blocks, joined, listed, pages, prompted, prose  # noqa: E402
 
 SPAN = re.compile(r"`([^`]+)`")
 LINK = re.compile(r"\]\(([^()\s]+)\)")
@@ -25,9 +25,11 @@ SOURCES = ("weft", "tests", "tools", "bench", "examples", "recipes", "hardware",
            "CMakeLists.txt", "CMakePresets.json", ".clang-tidy", "docs/Doxyfile")
 
 
-def files():
-    listed = subprocess.run(["git", "ls-files", "-co", "--exclude-standard", *SOURCES], cwd=ROOT, capture_output=True, text=True, check=True)
-    return [ROOT / name for name in listed.stdout.splitlines() if not name.endswith((".md", ".svg")) and (ROOT / name).exists()]
+def sources():
+    """Files that may define a name; not this one, which lists names of others."""
+    names = subprocess.run(["git", "ls-files", "-co", "--exclude-standard", *SOURCES], cwd=ROOT, capture_output=True, text=True, check=True)
+    paths = [ROOT / name for name in names.stdout.splitlines() if not name.endswith((".md", ".svg"))]
+    return [path for path in paths if path.exists() and path != pathlib.Path(__file__).resolve()]
 
 
 class Known:
@@ -44,14 +46,18 @@ class Known:
         self.keys |= set(re.findall(r'\{"(\w+(?:\.\w+)+)"', (ROOT / "weft/recipe/read/key_rules.cpp").read_text(encoding="utf-8")))
         self.tables = {key.rsplit(".", 1)[0] for key in self.keys}
         self.sections = {key.split(".")[0] for key in self.keys}
-        self.text = "\n".join(path.read_text(encoding="utf-8", errors="replace") for path in files())
-        self.words = set(re.findall(r"\w+", self.text)) | {path.stem for path in files()}
+        texts = {path: path.read_text(encoding="utf-8", errors="replace") for path in sources()}
+        self.text = "\n".join(texts.values())
+        self.words = set(re.findall(r"\w+", self.text)) | {path.stem for path in texts}
         self.words |= {f"test_{folder.name}" for folder in (ROOT / "tests").iterdir()}
         health = (ROOT / "weft/cli/health/health_text.cpp").read_text(encoding="utf-8")
         self.metrics = {f"weft_{name}" for name in re.findall(r'\b(?:begin|one)\(\s*"(\w+)"', health)}
         self.passes = {path.stem for path in (ROOT / "weft/program/passes").glob("*.h")}
+        in_weft = "\n".join(text for path, text in texts.items() if path.is_relative_to(ROOT / "weft") and path.suffix == ".cpp")
+        self.variables = set(re.findall(r'"(WEFT_[A-Z_]+)"', in_weft))
 
 
+@functools.cache
 def anchors(page):
     """Headings as GitHub names them."""
     found, counts = set(), {}
@@ -72,9 +78,9 @@ def link_errors(page):
             path, _, anchor = target.partition("#")
             other = (page.parent / path).resolve() if path else page
             if not other.exists():
-                yield number, f"a link to {target}, which is not there"
+                yield number, f"{target}, which it links to, does not exist"
             elif anchor and other.suffix == ".md" and anchor not in anchors(other):
-                yield number, f"a link to {target}: that page has no such heading"
+                yield number, f"{target}, which it links to, is not a heading there"
 
 
 def toml_keys(table, prefix=""):
@@ -93,17 +99,20 @@ def block_errors(block, known):
         try:
             keys = set(toml_keys(tomllib.loads("\n".join(block.lines))))
         except tomllib.TOMLDecodeError as error:
-            yield f"TOML that does not parse: {error}"
+            yield f"its TOML does not parse: {error}"
             return
         if all(key.split(".")[0] in known.sections for key in keys):
             for key in sorted(keys - known.keys):
-                yield f"the key {key}, which no recipe has"
-    if block.kind not in ("sh", "console"):
-        return
-    lines = [line.removeprefix("$ ") for line in block.lines if block.kind == "sh" or line.startswith("$ ") or line.startswith("    ")]
-    for command in joined(lines):
-        refused = "\n".join(line for line in block.lines if line.startswith("weft: "))
-        yield from (error for error in command_errors(command, known) if error.split(",")[0].split()[-1] not in refused)
+                yield f"{key} is not a key"
+    if block.kind == "sh":
+        for command in joined(block.lines):
+            yield from command_errors(command, known)
+    elif block.kind == "console":
+        for prompt, output in listed(block):
+            refusals = " ".join(line for line in output if line.startswith("weft: "))
+            for error in command_errors(prompted(prompt), known):
+                if not (error.startswith("--set ") and error.split()[1] in refusals):  # the page shows what an unknown key gives
+                    yield error
 
 
 def command_errors(command, known):
@@ -113,14 +122,14 @@ def command_errors(command, known):
         name = " ".join(words[:2]) if " ".join(words[:2]) in known.commands else words[0] if words else ""
         if name not in known.commands:
             if name and not name.startswith("-") and re.fullmatch(r"[a-z0-9]+", name):
-                yield f"weft {name}, which is no command"
+                yield f"weft {name} is not a command"
             continue
         for option in OPTION.findall(" ".join(words)):
             if option not in known.options[name]:
-                yield f"{option}, which weft {name} has not"
+                yield f"weft {name} does not have {option}"
         for key in re.findall(r"--set[ =]+([\w.]+)=", call):
             if key not in known.keys:
-                yield f"--set {key}, which no recipe has"
+                yield f"--set {key} is not a key"
 
 
 def span_errors(page, known):
@@ -132,42 +141,42 @@ def span_errors(page, known):
             elif re.match(r"--[a-z]", span):
                 option = OPTION.match(span)[0]
                 if option not in every_option and option not in OTHERS_OPTIONS and option not in known.text:
-                    yield number, f"`{span}`: no command has {option}"
+                    yield number, f"`{span}`: {option} does not exist"
             elif (key := re.fullmatch(r"([a-z_]+)\.([a-z_]+(?:\.[a-z_]+)?)(?: *=.*)?", span)) and key[1] in known.sections:
                 whole = f"{key[1]}.{key[2]}"
                 if whole not in known.keys | known.tables and not (ROOT / span).exists() and key[2] not in ("toml", "csv", "h", "cpp", "safetensors"):
-                    yield number, f"`{span}`: no recipe has the key {key[1]}.{key[2]}"
+                    yield number, f"`{span}`: {whole} is not a key"
             elif re.fullmatch(r"[A-Za-z]+\d+\w?|_\w+", span):  # an instruction of a micro-batch, the end of a name
                 continue
             elif name := IDENTIFIER.fullmatch(span):
                 for part in name[1].split("::"):
                     if not STAND_IN.search(part) and part not in known.words | known.metrics | OTHERS:
-                        yield number, f"`{span}`: {part} is nowhere in the sources"
+                        yield number, f"`{span}`: {part} is not in the sources"
 
 
 def missing(known, text):
     for key in sorted(known.keys):
         section, name = key.split(".", 1)
         if not re.search(rf"(?<![\w.]){re.escape(key)}(?!\w)", text) and not re.search(rf"`{re.escape(name)}(?: *=[^`]*)?`", text):
-            yield f"the key {key} stands on no page"
+            yield f"the key {key} is on no page"
     for command, options in sorted(known.options.items()):
         for option in sorted(options - {"--help", "--version"}):
             if not re.search(rf"(?<![\w-]){option}(?![\w-])", text):
-                yield f"weft {command} {option} stands on no page"
+                yield f"weft {command} {option} is on no page"
     for metric in sorted(known.metrics):
         if not re.search(rf"\b{metric}\b", text):
-            yield f"the metric {metric} stands on no page"
+            yield f"the metric {metric} is on no page"
     program = (ROOT / "docs/program.md").read_text(encoding="utf-8")
     for name in sorted(known.passes):
         if not re.search(rf"\b(\w+_)?{name}\b", program):
             yield f"the pass {name} is not in docs/program.md"
-    for variable in sorted(set(re.findall(r'"(WEFT_[A-Z_]+)"', "\n".join(path.read_text(encoding="utf-8") for path in (ROOT / "weft").rglob("*.cpp"))))):
+    for variable in sorted(known.variables):
         if not re.search(rf"\b{variable}\b", text):
-            yield f"the variable {variable} stands on no page"
-    named = set(re.findall(r"\b(weft_[a-z_]+(?:_total|_seconds|_bytes|_ratio)?)\b", text))
+            yield f"the variable {variable} is on no page"
+    named = set(re.findall(r"\bweft_[a-z_]+\b", text))
     for name in sorted(named - known.metrics):
         if name not in known.words:
-            yield f"a page names {name}, which is nowhere in the sources"
+            yield f"{name}, which a page names, is not in the sources"
 
 
 def main():
