@@ -47,7 +47,7 @@ struct Observation {
     }
     return bytes;
   }
-  void see(c10::StorageImpl* storage) {
+  void observe(c10::StorageImpl* storage) {
     if (parameters.count(storage) != 0 || inputs.count(storage) != 0) return;
     std::erase_if(made, [](const auto& weak) { return weak.expired(); });
     for (const auto& weak : made) {
@@ -64,7 +64,7 @@ void see_output(const c10::IValue& value) {
   if (value.isTensorList()) {
     for (const at::Tensor& tensor : value.toTensorVector()) see_output(tensor);
   } else if (value.isTensor() && value.toTensor().defined() && value.toTensor().has_storage()) {
-    observation->see(value.toTensor().storage().unsafeGetStorageImpl());
+    observation->observe(value.toTensor().storage().unsafeGetStorageImpl());
   }
 }
 

@@ -37,14 +37,14 @@ uint64_t hash_of(const std::vector<at::Tensor>& tensors) {
   return hash;
 }
 
-void SampleCheck::see(const Batch& batch) { seen_ = {hash_of(batch.inputs), hash_of({batch.target})}; }
+void SampleCheck::record(const Batch& batch) { recorded_ = {hash_of(batch.inputs), hash_of({batch.target})}; }
 
 void SampleCheck::compare(const Group& group, AxisSet axes, at::Device device) const {
   constexpr int64_t kNumbers = 3;  // whether there is a batch, and its hashes
   if (group.size() == 1) return;
-  const Hashes hashes = seen_.value_or(Hashes{0, 0});
+  const Hashes hashes = recorded_.value_or(Hashes{0, 0});
   const at::Tensor own =
-      at::tensor({int64_t{seen_.has_value()}, static_cast<int64_t>(hashes.inputs), static_cast<int64_t>(hashes.target)},
+      at::tensor({int64_t{recorded_.has_value()}, static_cast<int64_t>(hashes.inputs), static_cast<int64_t>(hashes.target)},
                  at::kLong)
           .to(device);
   const at::Tensor all = at::empty({group.size() * kNumbers}, own.options());

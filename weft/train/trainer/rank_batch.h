@@ -25,8 +25,8 @@ uint64_t hash_of(const std::vector<at::Tensor>& tensors);
 /// Compares a batch by two hashes, of its inputs and of its target.
 class SampleCheck {
  public:
-  bool has_seen() const { return seen_.has_value(); }  ///< has a batch
-  void see(const Batch& batch);                        ///< sets the batch to compare
+  bool has_batch() const { return recorded_.has_value(); }
+  void record(const Batch& batch);  ///< sets the batch to compare
 
   /// Compares over the group along these axes; does nothing in a group of one. Ranks without a batch, in the middle of a
   /// pipeline, take part. Throws InputError on every rank if one has other samples, and CommError. `device` is the group's.
@@ -36,7 +36,7 @@ class SampleCheck {
   struct Hashes {
     uint64_t inputs, target;
   };
-  std::optional<Hashes> seen_;
+  std::optional<Hashes> recorded_;
 };
 
 }  // namespace weft

@@ -103,8 +103,8 @@ StepResult Trainer::one_step(const Next& next) {
   const StepResult result = s.engine->step(s.steps_done, [&] {
     Batch batch = s.own_thread->as_caller(next);
     check_micro_batch(batch, s.options.micro_batch);
-    if (compares && !samples.has_seen()) {
-      samples.see(batch);
+    if (compares && !samples.has_batch()) {
+      samples.record(batch);
       for (const AxisSet axis : {kTensorAxis, kContextAxis}) samples.compare(s.groups.by_axes.along(axis), axis, device);
     }
     return to_device(std::move(batch), device);

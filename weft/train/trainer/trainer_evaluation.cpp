@@ -102,7 +102,7 @@ EvaluationResult evaluate_part(TrainerState& s, const EvaluationPart& part, Eval
   SampleCheck samples;
   const EvaluationResult result = s.engine->evaluate(part, [&] {
     Batch batch = next_of(loader);
-    if (compares && !samples.has_seen()) samples.see(batch);
+    if (compares && !samples.has_batch()) samples.record(batch);
     return to_device(std::move(batch), device);
   });
   if (!compares) return result;
