@@ -10,19 +10,23 @@ namespace weft {
 
 namespace {
 
+/// Elements converted or added at a time. On a GPU the host waits for each chunk, so there they are larger; the sum is the
+/// same.
+int64_t chunk_of(const at::Tensor& gradients) { return int64_t{1} << (gradients.is_cpu() ? 18 : 22); }
+
 /// Adds elements [begin, end) of `gradients`, as a flat range that starts at element 0.
 void add_range(const at::Tensor& gradients, int64_t begin, int64_t end, ExactSum& sum) {
-  constexpr int64_t kChunk = int64_t{1} << 18;  // gradients per chunk, if they must first be converted
-  for (; begin < end; begin += kChunk) {
-    add_squares(gradients.narrow(0, begin, std::min(kChunk, end - begin)).to(at::kFloat), begin, sum);
+  const int64_t chunk = chunk_of(gradients);
+  for (; begin < end; begin += chunk) {
+    add_squares(gradients.narrow(0, begin, std::min(chunk, end - begin)).to(at::kFloat), begin, sum);
   }
 }
 
 /// The same for gradients whose uses have separate sums.
 void add_range_of_uses(const FlatBlock& flat, int64_t begin, int64_t end, ExactSum& sum) {
-  constexpr int64_t kChunk = int64_t{1} << 18;
-  for (; begin < end; begin += kChunk) {
-    const int64_t count = std::min(kChunk, end - begin);
+  const int64_t chunk = chunk_of(flat.gradients);
+  for (; begin < end; begin += chunk) {
+    const int64_t count = std::min(chunk, end - begin);
     at::Tensor whole = flat.gradients.narrow(0, begin, count).to(at::kFloat, /*non_blocking=*/false, /*copy=*/true);
     for (const UseSum& use : flat.uses) whole.add_(use.gradients.narrow(0, begin, count));
     add_squares(whole, begin, sum);
