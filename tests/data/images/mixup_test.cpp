@@ -53,6 +53,23 @@ TEST(Mixup, IsTheWeightedMeanOfTwoSamplesAndTheirLabels) {
   }
 }
 
+/// Every sample is a bad one, named by its number.
+class AllSkipped : public Numbered {
+ public:
+  Batch get(const std::vector<int64_t>& indices, int64_t epoch) const override {
+    Batch batch = Numbered::get(indices, epoch);
+    for (const int64_t index : indices) batch.skipped.push_back(std::to_string(index));
+    return batch;
+  }
+};
+
+TEST(Mixup, ReportsTheSkippedOnesOfBothSamples) {
+  const Batch batch = mix_up(std::make_shared<AllSkipped>(), options(1.0))->get({4, 7}, 2);
+  std::vector<std::string> expected = {"4", "7"};
+  for (const int64_t sample : {4, 7}) expected.push_back(std::to_string(draw_mixup(options(1.0), kSize, 2, sample).partner));
+  EXPECT_EQ(batch.skipped, expected);
+}
+
 TEST(Mixup, WeightsFollowTheBetaDistribution) {
   for (const double alpha : {0.001, 0.2, 1.0, 4.0}) {
     constexpr int kDraws = 20000;

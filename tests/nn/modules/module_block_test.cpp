@@ -56,5 +56,16 @@ TEST(ModuleBlock, RefusesABatchNormThatAveragesOverAllForwards) {
   EXPECT_EQ(made(Options(3)), "");
 }
 
+TEST(ModuleBlock, RefusesPartsOfSequences) {
+  auto module = std::make_shared<torch::nn::Module>();
+  const auto block = module_block("plain", module, [](const Tensors& inputs) -> Tensors { return inputs; });
+  Context context;
+  context.layout.sequence_parallel = true;
+  EXPECT_EQ(test::refusal([&] {
+              block->forward({at::ones({2, 3})}, context);
+            }),
+            "layout.sequence_parallel: block 'plain' is made of torch modules, which need whole sequences; set it to false");
+}
+
 }  // namespace
 }  // namespace weft
