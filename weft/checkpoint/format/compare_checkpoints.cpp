@@ -89,7 +89,7 @@ std::vector<NamedTensor> read_average(SavedCheckpoint& checkpoint) {
 namespace {
 
 /// Reads a weight from all checkpoints, which must agree in its shape and type.
-std::vector<at::Tensor> read_all(std::vector<SavedCheckpoint>& checkpoints, const std::string& name) {
+std::vector<at::Tensor> read_named(std::vector<SavedCheckpoint>& checkpoints, const std::string& name) {
   std::vector<at::Tensor> values;
   for (SavedCheckpoint& checkpoint : checkpoints) {
     values.push_back(checkpoint.read(kModelPrefix + name));
@@ -125,7 +125,7 @@ std::vector<NamedTensor> average_weights(std::vector<SavedCheckpoint>& checkpoin
   std::map<std::string, std::string> kinds = first.buffers();
   std::vector<NamedTensor> tensors;
   for (const std::string& name : names) {
-    const std::vector<at::Tensor> values = read_all(checkpoints, name);
+    const std::vector<at::Tensor> values = read_named(checkpoints, name);
     const auto kind = kinds.find(name);
     if (kind == kinds.end()) {
       tensors.push_back({name, mean_of(values)});
