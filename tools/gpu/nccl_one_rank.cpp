@@ -17,20 +17,13 @@
 #include <utility>
 #include <vector>
 
+#include "weft/base/stopwatch.h"
 #include "weft/comm/c10d/c10d_backends.h"
 #include "weft/comm/world.h"
 
 namespace {
 
 using namespace weft;
-
-class Watch {
- public:
-  double seconds() const { return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin_).count(); }
-
- private:
-  std::chrono::steady_clock::time_point begin_ = std::chrono::steady_clock::now();
-};
 
 constexpr int64_t kNumel = 1 << 20;  // 4 MiB of float32
 constexpr int kTimedCalls = 1000;
@@ -65,14 +58,14 @@ std::vector<std::pair<std::string, bool>> values(Backend& backend, const at::Ten
 bool check(bool tree_order) {
   const GroupOptions options{.device = at::Device(at::kCUDA, 0), .timeout = std::chrono::seconds(30), .tree_order = tree_order};
   const World world = World::threads(2).front();  // a world of one rank has no store
-  Watch start;
+  const Stopwatch start;
   const Axis axis{.name = "one", .ranks = {0}, .index = 0};
   const auto backend = make_nccl_backend({axis, {world.host(0)}, world.next_group_store(), options, Deadline(options.timeout)});
   const at::Tensor want = at::arange(kNumel, at::TensorOptions().dtype(at::kFloat).device(options.device));
   const auto found = values(*backend, want);
   const double start_s = start.seconds();
 
-  Watch calls;
+  const Stopwatch calls;
   for (int i = 0; i < kTimedCalls; ++i) backend->all_reduce(want, ReduceOp::sum, "timed").wait();
   const double host_us = calls.seconds() / kTimedCalls * 1e6;
   want.sum().item<float>();  // waits for the GPU

@@ -10,8 +10,7 @@ namespace weft {
 
 namespace {
 
-/// Elements converted or added at a time. On a GPU the host waits for each chunk, so there they are larger; the sum is the
-/// same.
+/// Elements converted or added at a time; more on a GPU, where the host waits for each chunk. The sum is the same.
 int64_t chunk_of(const at::Tensor& gradients) { return int64_t{1} << (gradients.is_cpu() ? 18 : 22); }
 
 /// Adds elements [begin, end) of `gradients`, as a flat range that starts at element 0.
