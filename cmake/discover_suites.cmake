@@ -1,10 +1,13 @@
-# weft_discover_suites(target prefix): a ctest entry <prefix>.<Suite> for each GoogleTest suite in `target`. Not one per test, as
-# gtest_discover_tests does: loading LibTorch costs a quarter of a second per process. A skipped, disabled or missing test fails, as
-# does a suite that takes minutes; sanitizers make everything several times slower.
+# weft_discover_suites(target prefix): ctest entries for the GoogleTest suites in `target`: <prefix>.<Suite> for each long one (the list
+# WEFT_LONG), and "<prefix>.<Suite> and 7 more" for several others, which share a process: loading LibTorch costs a quarter of a
+# second per process, three times that with a sanitizer. WEFT_SUITES_PER_PROCESS is their number at most; with 1, each suite is an
+# entry. A skipped, disabled or missing test fails, as does an entry that takes minutes; sanitizers make everything several times
+# slower.
 #
 # Labels select the suites that a sanitizer runs (CMakePresets.json): the address sanitizer skips `again` (the list WEFT_AGAIN), the
-# thread sanitizer runs only `threads` (WEFT_THREADS). A name there that matches no suite is a failed test; a
+# thread sanitizer runs only `threads` (WEFT_THREADS). A name in a list that matches no suite is a failed test; a
 # sanitizer's build, which leaves out suites that it does not run, looks only for those that it should run.
+set(WEFT_SUITES_PER_PROCESS 8 CACHE STRING "Number of short test suites that share a process")
 function(weft_discover_suites target prefix)
   set(timeout 300)
   if(WEFT_SANITIZE)
@@ -13,6 +16,7 @@ function(weft_discover_suites target prefix)
   set(list ${CMAKE_CURRENT_BINARY_DIR}/${target}_suites.cmake)
   file(CONFIGURE OUTPUT ${list} @ONLY CONTENT [[
 # Runs when ctest starts: lists the suites of the executable as it is then.
+cmake_policy(VERSION 3.25)
 set(executable "@CMAKE_CURRENT_BINARY_DIR@/@target@")
 if(NOT EXISTS ${executable})
   add_test("@prefix@ (not built)" ${executable})
@@ -29,31 +33,62 @@ endif()
 string(REGEX MATCHALL "(^|\n)[A-Za-z0-9_/]+\\." suites "${listing}")
 set(again @WEFT_AGAIN@)
 set(threads @WEFT_THREADS@)
+set(long @WEFT_LONG@)
 set(unknown ${threads})
 if("@WEFT_SANITIZE@" STREQUAL "")
-  list(APPEND unknown ${again})
+  list(APPEND unknown ${again} ${long})
 elseif(NOT "@WEFT_SANITIZE@" STREQUAL "thread")
   set(unknown)
 endif()
 list(FILTER unknown INCLUDE REGEX "^@prefix@[.]")
+list(TRANSFORM suites STRIP)
+list(TRANSFORM suites REPLACE "[.]$" "")
+
+# Adds an entry for the suites, all of which have these labels.
+function(add_suites labels first)
+  set(name "@prefix@.${first}")
+  set(filter "${first}.*")
+  foreach(suite IN LISTS ARGN)
+    string(APPEND filter ":${suite}.*")
+  endforeach()
+  list(LENGTH ARGN more)
+  if(more)
+    string(APPEND name " and ${more} more")
+  endif()
+  add_test("${name}" ${executable} "--gtest_filter=${filter}")
+  set_tests_properties("${name}" PROPERTIES TIMEOUT @timeout@ WORKING_DIRECTORY "@PROJECT_SOURCE_DIR@" LABELS "${labels}"
+    ENVIRONMENT "OMP_NUM_THREADS=1" FAIL_REGULAR_EXPRESSION "  SKIPPED ;\\] Running 0 tests")
+endfunction()
+
 foreach(suite IN LISTS suites)
-  string(STRIP ${suite} suite)
-  string(REGEX REPLACE "\\.$" "" suite ${suite})
-  add_test("@prefix@.${suite}" ${executable} "--gtest_filter=${suite}.*" --gtest_brief=1)
-  set_tests_properties("@prefix@.${suite}" PROPERTIES TIMEOUT @timeout@ WORKING_DIRECTORY "@PROJECT_SOURCE_DIR@"
-    ENVIRONMENT "OMP_NUM_THREADS=1" FAIL_REGULAR_EXPRESSION "  SKIPPED ;\\] 0 tests")
+  set(name "@prefix@.${suite}")
   set(labels)
-  list(FIND again "@prefix@.${suite}" found)
-  if(NOT found EQUAL -1)
+  if(name IN_LIST again)
     list(APPEND labels again)
   endif()
-  list(FIND threads "@prefix@.${suite}" found)
-  list(FIND threads "@prefix@" found_all)
-  if(NOT "${found} ${found_all}" STREQUAL "-1 -1")
+  if(name IN_LIST threads OR "@prefix@" IN_LIST threads)
     list(APPEND labels threads)
   endif()
-  set_tests_properties("@prefix@.${suite}" PROPERTIES LABELS "${labels}")
-  list(REMOVE_ITEM unknown "@prefix@.${suite}")
+  list(REMOVE_ITEM unknown "${name}")
+  string(REPLACE ";" "_" group "group_${labels}")
+  if(NOT name IN_LIST long)
+    list(APPEND ${group} ${suite})
+  endif()
+  list(LENGTH ${group} count)
+  if(name IN_LIST long)
+    add_suites("${labels}" ${suite})
+    set_tests_properties("${name}" PROPERTIES COST 100) # starts early
+  elseif(count EQUAL @WEFT_SUITES_PER_PROCESS@)
+    add_suites("${labels}" ${${group}})
+    set(${group})
+  endif()
+endforeach()
+foreach(labels "" again threads "again;threads")
+  string(REPLACE ";" "_" group "group_${labels}")
+  if(${group})
+    add_suites("${labels}" ${${group}})
+    set(${group}) # the next executable's list is read in the same scope
+  endif()
 endforeach()
 foreach(suite IN LISTS unknown)
   set(missing "${suite} (tests/CMakeLists.txt names it, but it does not exist)")

@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# cmake/discover_suites.cmake turns a skipped, a disabled and a missing test into a failed one, and lets good ones pass.
+# cmake/discover_suites.cmake turns a skipped, a disabled and a missing test into a failed one, lets good ones pass, and runs short
+# suites with the same labels in one process.
 set -euo pipefail
 modules=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)/cmake
 folder=$(mktemp -d)
@@ -11,7 +12,9 @@ project(suites LANGUAGES CXX)
 enable_testing()
 find_package(GTest REQUIRED)
 include($modules/discover_suites.cmake)
-foreach(name good disabled)
+set(WEFT_LONG good.Long good.Absent)
+set(WEFT_AGAIN good.Again)
+foreach(name good skips disabled)
   add_executable(test_\${name} \${name}.cpp)
   target_link_libraries(test_\${name} PRIVATE GTest::gtest_main)
   weft_discover_suites(test_\${name} \${name})
@@ -23,10 +26,16 @@ cat >"$folder/good.cpp" <<'CPP'
 #include <gtest/gtest.h>
 TEST(Plain, Passes) {}
 TEST(Plain, PassesToo) {}
-TEST(Skipping, Skips) { GTEST_SKIP(); }
+TEST(Long, Passes) {}
+TEST(Again, Passes) {}
 class Many : public testing::TestWithParam<int> {};
 TEST_P(Many, Passes) {}
 INSTANTIATE_TEST_SUITE_P(All, Many, testing::Range(0, 3));
+CPP
+cat >"$folder/skips.cpp" <<'CPP'
+#include <gtest/gtest.h>
+TEST(Plain, Passes) {}
+TEST(Skipping, Skips) { GTEST_SKIP(); }
 CPP
 cat >"$folder/disabled.cpp" <<'CPP'
 #include <gtest/gtest.h>
@@ -36,16 +45,30 @@ CPP
 
 cmake -S "$folder" -B "$folder/build" -G Ninja >"$folder/log" 2>&1 && cmake --build "$folder/build" >>"$folder/log" 2>&1 ||
   { cat "$folder/log" && exit 1; }
-output=$(ctest --test-dir "$folder/build" 2>&1) && { echo "FAILED: ctest passed: $output" && exit 1; }
 failures=0
+run() {
+  output=$(ctest --test-dir "$folder/build" 2>&1) && { echo "FAILED: ctest passed: $output" && exit 1; }
+  return 0
+}
 expect() {
   grep -qE "$1" <<<"$output" || { echo "FAILED: no line '$1' in: $output" && failures=1; }
 }
-expect 'good.Plain .*Passed'
-expect 'good.All/Many .*Passed'
-expect 'good.Skipping .*Failed'
+run
+expect 'good.Plain and 1 more .*Passed'
+expect 'good.Long .*Passed'
+expect 'good.Again .*Passed'
+expect 'good.Absent .tests/CMakeLists.txt names it, but it does not exist. .*(Failed|Not Run)'
+expect 'skips.Plain and 1 more .*Failed'
 expect 'disabled.Half .*Passed'
 expect 'disabled .has the disabled test DISABLED_Never. .*(Failed|Not Run)'
 expect 'absent .not built. .*(Failed|Not Run)'
-expect ' 3 tests failed out of 6'
+expect ' 4 tests failed out of 8'
+
+cmake -S "$folder" -B "$folder/build" -DWEFT_SUITES_PER_PROCESS=1 >"$folder/log" 2>&1
+run
+expect 'good.Plain .*Passed'
+expect 'good.All/Many .*Passed'
+expect 'skips.Plain .*Passed'
+expect 'skips.Skipping .*Failed'
+expect ' 4 tests failed out of 10'
 exit $failures
