@@ -9,10 +9,11 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <cerrno>
+#include <algorithm>
 #include <chrono>
 #include <fstream>
 #include <functional>
+#include <iterator>
 #include <regex>
 #include <sstream>
 #include <thread>
@@ -21,15 +22,84 @@
 
 namespace weft {
 
+namespace {
+constexpr const char* kReadAtLoad[] = {"LD_", "OMP_", "KMP_", "MALLOC_", "TORCH_", "GLIBC_"};  ///< starts of variables
+constexpr size_t kLongestRequest = 100'000;  ///< bytes; the fork server reads as many
+}  // namespace
+
 void redirect(const std::filesystem::path& path, int descriptor) {
   const int fd = open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0600);
   dup2(fd, descriptor);
   close(fd);
 }
 
+namespace {
+
+struct ForkServer {
+  pid_t pid = -1;
+  int fd = -1;
+};
+
+/// tests/cli/preload/fork_server.cpp, which starts when first asked for and ends with this process.
+const ForkServer& fork_server() {
+  static const ForkServer server = [] {
+    int ends[2];
+    if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) != 0) return ForkServer{};
+    const pid_t tests = getpid();
+    const pid_t pid = fork();
+    if (pid == 0) {
+      prctl(PR_SET_PDEATHSIG, SIGKILL);
+      if (getppid() != tests) _exit(1);
+      signal(SIGINT, SIG_DFL);
+      setenv("WEFT_FORK_SERVER", std::to_string(dup(ends[1])).c_str(), 1);
+      setenv("LD_PRELOAD", WEFT_FORK_SERVER, 1);
+      execl(WEFT_COMMAND, WEFT_COMMAND, nullptr);
+      _exit(127);
+    }
+    close(ends[1]);
+    return ForkServer{pid, ends[0]};
+  }();
+  return server;
+}
+
+bool is_read_at_load(const std::string& variable) {
+  return std::any_of(std::begin(kReadAtLoad), std::end(kReadAtLoad),
+                     [&](const char* start) { return variable.rfind(start, 0) == 0; });
+}
+
+/// Starts the command in the fork server; returns -1 where it must be loaded anew.
+pid_t fork_weft(const std::vector<std::string>& arguments, const std::filesystem::path& folder, const CommandOptions& options) {
+  if (options.prepare) return -1;
+  std::string request = std::filesystem::current_path().string();
+  const auto add = [&](const std::string& text) { request.append(1, '\0').append(text); };
+  add(folder / "out");
+  add(folder / "err");
+  add(std::to_string(arguments.size() + 1));
+  add(WEFT_COMMAND);
+  for (const std::string& argument : arguments) add(argument);
+  for (char** variable = environ; *variable != nullptr; ++variable) {
+    const std::string text = *variable;
+    if (options.environment.count(text.substr(0, text.find('='))) == 0) add(text);
+  }
+  for (const auto& [name, value] : options.environment) {
+    if (is_read_at_load(name)) return -1;
+    add(name + "=" + value);
+  }
+  request.push_back('\0');
+  if (request.size() > kLongestRequest) return -1;
+  pid_t pid = -1;
+  const int fd = fork_server().fd;
+  if (send(fd, request.data(), request.size(), MSG_NOSIGNAL) != static_cast<ssize_t>(request.size())) return -1;
+  return recv(fd, &pid, sizeof pid, 0) == sizeof pid ? pid : -1;
+}
+
+}  // namespace
+
 pid_t start_weft(const std::vector<std::string>& arguments, const std::filesystem::path& folder,
                  const CommandOptions& options) {
   prctl(PR_SET_CHILD_SUBREAPER, 1);
+  const pid_t forked = fork_weft(arguments, folder, options);
+  if (forked > 0) return forked;
   const pid_t pid = fork();
   if (pid != 0) return pid;
   signal(SIGINT, SIG_DFL);  // ignored if a script started these tests with &
@@ -93,10 +163,15 @@ CommandResult run_weft(const std::vector<std::string>& arguments, const CommandO
 bool processes_left() {
   return !wait_until(
       [] {
-        pid_t got = 0;
-        while ((got = waitpid(-1, nullptr, WNOHANG)) > 0) {
+        while (waitpid(-1, nullptr, WNOHANG) > 0) {
         }
-        return got < 0 && errno == ECHILD;
+        for (const auto& thread : std::filesystem::directory_iterator("/proc/self/task")) {
+          std::istringstream children(read_text(thread.path() / "children"));
+          for (pid_t child = 0; children >> child;) {
+            if (child != fork_server().pid) return false;
+          }
+        }
+        return true;
       },
       1.0);
 }
