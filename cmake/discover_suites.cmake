@@ -1,7 +1,8 @@
 # weft_discover_suites(target prefix): ctest entries for the GoogleTest suites in `target`: <prefix>.<Suite> for each long one (the list
 # WEFT_LONG), and "<prefix>.<Suite> and 7 more" for several others, which share a process: loading LibTorch costs a quarter of a
 # second per process, three times that with a sanitizer. WEFT_SUITES_PER_PROCESS is their number at most; with 1, each suite is an
-# entry. A skipped, disabled or missing test fails, as does an entry that takes minutes; sanitizers make everything several times
+# entry; so it is under the thread sanitizer, which does not see OpenMP's barriers and takes a later suite's use of the stack for a
+# race. A skipped, disabled or missing test fails, as does an entry that takes minutes; sanitizers make everything several times
 # slower.
 #
 # Labels select the suites that a sanitizer runs (CMakePresets.json): the address sanitizer skips `again` (the list WEFT_AGAIN), the
