@@ -1,5 +1,5 @@
 # weft_discover_suites(target prefix): ctest entries for the GoogleTest suites in `target`: <prefix>.<Suite> for each long one (the list
-# WEFT_LONG), and "<prefix>.<Suite> and 7 more" for several others, which share a process: loading LibTorch costs a quarter of a
+# WEFT_LONG), and <prefix>.<Suite>+7 for eight others, which share a process: loading LibTorch costs a quarter of a
 # second per process, three times that with a sanitizer. WEFT_SUITES_PER_PROCESS is their number at most; with 1, each suite is an
 # entry; so it is under the thread sanitizer, which does not see OpenMP's barriers and takes a later suite's use of the stack for a
 # race. A skipped, disabled or missing test fails, as does an entry that takes minutes; sanitizers make everything several times
@@ -54,7 +54,7 @@ function(add_suites labels first)
   endforeach()
   list(LENGTH ARGN more)
   if(more)
-    string(APPEND name " and ${more} more")
+    string(APPEND name "+${more}") # without blanks, which ctest's file of costs cannot hold
   endif()
   add_test("${name}" ${executable} "--gtest_filter=${filter}")
   set_tests_properties("${name}" PROPERTIES TIMEOUT @timeout@ WORKING_DIRECTORY "@PROJECT_SOURCE_DIR@" LABELS "${labels}"

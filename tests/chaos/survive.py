@@ -309,7 +309,7 @@ def main():
     seed = options.seed if options.seed is not None else random.randrange(1 << 30)
     print(f"seed {seed}", flush=True)
     sha = undisturbed(options.weft)
-    done, order, runs = collections.Counter(), random.Random(seed), 0
+    done, order, runs, harms = collections.Counter(), random.Random(seed), 0, []
     while sum(done.values()) < options.kills:
         survivor = Survivor(options.weft, options.failpoint, seed + runs, options.deadline)
         runs += 1
@@ -318,7 +318,8 @@ def main():
             for _ in range(min(6, options.kills - sum(done.values()))):
                 if survivor.complete() and survivor.complete()[-1] >= STEPS - 8:
                     break
-                harm = options.harm or order.choice(HARMS)
+                harms = harms or order.sample(HARMS, len(HARMS))  # each once before one repeats
+                harm = options.harm or harms.pop()
                 getattr(survivor, harm)()
                 survivor.check_left()
                 done[harm] += 1

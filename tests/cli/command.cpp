@@ -23,8 +23,9 @@
 namespace weft {
 
 namespace {
-constexpr const char* kReadAtLoad[] = {"LD_", "OMP_", "KMP_", "MALLOC_", "TORCH_", "GLIBC_"};  ///< starts of variables
-constexpr size_t kLongestRequest = 100'000;  ///< bytes; the fork server reads as many
+/// Starts of variables that no library reads when it is loaded.
+constexpr const char* kReadLater[] = {"WEFT_", "RANK", "WORLD_SIZE", "LOCAL_", "MASTER_", "OUT"};
+constexpr size_t kLongestRequest = 100'000;  ///< bytes; the fork server reads up to 2^17
 }  // namespace
 
 void redirect(const std::filesystem::path& path, int descriptor) {
@@ -40,7 +41,7 @@ struct ForkServer {
   int fd = -1;
 };
 
-/// tests/cli/preload/fork_server.cpp, which starts when first asked for and ends with this process.
+/// tests/cli/preload/fork_server.cpp, which starts when first asked for and ends with this thread, the tests' only one.
 const ForkServer& fork_server() {
   static const ForkServer server = [] {
     int ends[2];
@@ -62,8 +63,8 @@ const ForkServer& fork_server() {
   return server;
 }
 
-bool is_read_at_load(const std::string& variable) {
-  return std::any_of(std::begin(kReadAtLoad), std::end(kReadAtLoad),
+bool is_read_later(const std::string& variable) {
+  return std::any_of(std::begin(kReadLater), std::end(kReadLater),
                      [&](const char* start) { return variable.rfind(start, 0) == 0; });
 }
 
@@ -82,7 +83,7 @@ pid_t fork_weft(const std::vector<std::string>& arguments, const std::filesystem
     if (options.environment.count(text.substr(0, text.find('='))) == 0) add(text);
   }
   for (const auto& [name, value] : options.environment) {
-    if (is_read_at_load(name)) return -1;
+    if (!is_read_later(name)) return -1;
     add(name + "=" + value);
   }
   request.push_back('\0');
@@ -166,6 +167,7 @@ bool processes_left() {
         while (waitpid(-1, nullptr, WNOHANG) > 0) {
         }
         for (const auto& thread : std::filesystem::directory_iterator("/proc/self/task")) {
+          if (!std::filesystem::exists(thread.path() / "children")) return false;  // a kernel without them cannot say
           std::istringstream children(read_text(thread.path() / "children"));
           for (pid_t child = 0; children >> child;) {
             if (child != fork_server().pid) return false;

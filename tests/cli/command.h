@@ -26,7 +26,8 @@ struct CommandOptions {
 };
 
 /// Runs `weft` with these arguments. This process becomes the reaper of orphans: processes_left() shows what the command left
-/// running.
+/// running. Without `prepare` and variables that a library reads when it is loaded, the command is forked from a process that
+/// has loaded LibTorch (tests/cli/preload/fork_server.cpp).
 CommandResult run_weft(const std::vector<std::string>& arguments, const CommandOptions& options = {});
 
 /// Does the same in the background, with output in `folder`/out and `folder`/err.
@@ -41,7 +42,7 @@ pid_t start_rank(const std::vector<std::string>& arguments, const std::filesyste
 /// Returns the exit status as in CommandResult; kills the command at the deadline.
 int wait_for(pid_t pid, double deadline_s);
 
-/// Returns true if a child, or its orphan, is still alive after a second.
+/// Returns true if a child, or its orphan, is still alive after a second; the fork server does not count.
 bool processes_left();
 
 std::string read_text(const std::filesystem::path& path);

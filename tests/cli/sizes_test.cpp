@@ -33,7 +33,7 @@ Finished run_limited(const std::vector<std::string>& arguments) {
   prlimit(pid, RLIMIT_AS, &memory, nullptr);
   int status = 0;
   rusage used{};
-  wait4(pid, &status, 0, &used);
+  EXPECT_EQ(wait4(pid, &status, 0, &used), pid);
   const auto seconds = [](const timeval& time) {
     return static_cast<double>(time.tv_sec) + 1e-6 * static_cast<double>(time.tv_usec);
   };

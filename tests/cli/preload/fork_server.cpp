@@ -3,10 +3,9 @@
 // environment, working folder and output files.
 //
 // A request, one message on descriptor WEFT_FORK_SERVER, is a list of texts that each end with a zero byte: working folder,
-// output file, error file, number of arguments, arguments, environment. The answer is the process number.
+// output file, error file, number of arguments, arguments, environment. The answer is the process number, or -1.
 #include <dlfcn.h>
 #include <fcntl.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
@@ -26,9 +25,12 @@ void redirect(const std::string& path, int descriptor) {
   close(fd);
 }
 
-/// Runs the command as `request` says, as a child of `parent`.
-int run(std::vector<std::string>& request, pid_t parent) {
-  while (getppid() != parent) usleep(50);  // until the process between them has ended
+void answer(int fd, pid_t pid) {
+  if (write(fd, &pid, sizeof pid) != sizeof pid) _exit(1);
+}
+
+/// Runs the command as `request` says, as a child of the tests.
+int run(std::vector<std::string>& request) {
   if (chdir(request[0].c_str()) != 0) _exit(127);
   redirect(request[1], STDOUT_FILENO);
   redirect(request[2], STDERR_FILENO);
@@ -48,20 +50,23 @@ int serve(int, char**, char**) {
   for (;;) {
     const ssize_t size = read(fd, message.data(), message.size());
     if (size <= 0) _exit(0);
-    const pid_t between = fork();
+    pid_t between = fork();
     if (between != 0) {
-      waitpid(between, nullptr, 0);
+      if (between < 0) answer(fd, -1);
+      if (between > 0) waitpid(between, nullptr, 0);
       continue;
     }
+    between = getpid();
     const pid_t child = fork();
-    if (child != 0) {
-      if (write(fd, &child, sizeof child) != sizeof child) kill(child, SIGKILL);
-      _exit(0);
-    }
+    if (child < 0) answer(fd, -1);
+    if (child != 0) _exit(0);
+    while (getppid() == between) usleep(50);  // until the tests are the parent
+    if (getppid() != parent) _exit(1);        // they have ended
+    answer(fd, getpid());
     close(fd);
     static std::vector<std::string> request;  // lives as long as the environment
     for (const char* text = message.data(); text < message.data() + size; text += strlen(text) + 1) request.emplace_back(text);
-    return run(request, parent);
+    return run(request);
   }
 }
 
