@@ -53,10 +53,12 @@ function(add_suites labels first)
     string(APPEND filter ":${suite}.*")
   endforeach()
   list(LENGTH ARGN more)
+  set(brief --gtest_brief=1)
   if(more)
+    set(brief) # tools/slowest_tests reads each suite's time
     string(APPEND name "+${more}") # without blanks, which ctest's file of costs cannot hold
   endif()
-  add_test("${name}" ${executable} "--gtest_filter=${filter}")
+  add_test("${name}" ${executable} "--gtest_filter=${filter}" ${brief})
   set_tests_properties("${name}" PROPERTIES TIMEOUT @timeout@ WORKING_DIRECTORY "@PROJECT_SOURCE_DIR@" LABELS "${labels}"
     ENVIRONMENT "OMP_NUM_THREADS=1" FAIL_REGULAR_EXPRESSION "  SKIPPED ;\\] Running 0 tests")
 endfunction()
