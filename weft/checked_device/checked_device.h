@@ -1,0 +1,87 @@
+// A device of LibTorch (PrivateUse1, "checked") that computes at once in the host's memory and checks the order that was asked
+// for: each stream, each event and the host have a vector clock, so that a missing wait, use after free or touch from the host
+// is an error that names both operators, the same in every run. For tests of code that is written for GPUs, without one.
+//
+// Works with libtorch_cpu alone. Values have the CPU's bits, since each operator runs the CPU's kernel.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+namespace weft::checked_device {
+
+struct Options {
+  int devices = 4;
+  /// Bytes per device, after the caching allocator's rounding; more throws c10::OutOfMemoryError. 0: no limit.
+  size_t memory_limit = 0;
+  /// Fills new memory with 0xff: NaN in floating point, -1 in integers.
+  bool poison = true;
+  /// Addresses per device, none used twice. Less under sanitizers, which need addresses for themselves.
+  size_t address_bytes = size_t{1} << 43;
+};
+
+/// Registers the device with LibTorch as c10::DeviceType::PrivateUse1; `at::Device("checked:1")` names one. Once per process,
+/// before other threads use LibTorch. Throws c10::Error if it is called twice or another library has registered a device.
+void install(const Options& options = {});
+
+/// What was wrong, in order, since the last call. Errors that could be thrown where they arose were thrown as well; those in
+/// destructors could not.
+std::vector<std::string> take_violations();
+
+/// Whether a violation throws where it arises (true), or is only kept for take_violations().
+void set_throws(bool throws);
+
+struct Counts {
+  uint64_t launches = 0;          ///< operators that a GPU would run as kernels
+  uint64_t synchronisations = 0;  ///< of the host with a device
+  uint64_t copies = 0;            ///< between host and device, or two devices
+  uint64_t copied_bytes = 0;
+  uint64_t stream_waits = 0;  ///< of a stream for an event
+  uint64_t allocations = 0;
+};
+
+/// Counts on all devices since the start or reset_counts(), by the innermost Label at the time; "" without one.
+std::map<std::string, Counts> counts();
+void reset_counts();
+
+/// Who asked the host to wait, since reset_counts(): operator or call ("aten::_local_scalar_dense", "event"), and the label.
+std::map<std::string, uint64_t> synchronisations();
+
+/// Names this thread's work until the end of its scope, in counts() and violations: an instruction, a step.
+class Label {
+ public:
+  explicit Label(std::string name);
+  ~Label();
+  Label(const Label&) = delete;
+  Label& operator=(const Label&) = delete;
+
+ private:
+  std::string outer_;
+};
+
+/// Until the end of its scope, work of this thread belongs to one device: allocations on another, or another current device at
+/// the end, are violations.
+class OwnDevice {
+ public:
+  explicit OwnDevice(int device);
+  ~OwnDevice();
+  OwnDevice(const OwnDevice&) = delete;
+  OwnDevice& operator=(const OwnDevice&) = delete;
+
+ private:
+  int outer_;
+};
+
+struct Memory {
+  size_t allocated = 0, peak_allocated = 0;  ///< bytes, rounded up to 512 as by CUDA's caching allocator
+};
+Memory memory(int device);
+void reset_peak_memory(int device);
+
+/// As Options::memory_limit, for allocations from now on.
+void set_memory_limit(size_t bytes);
+
+}  // namespace weft::checked_device

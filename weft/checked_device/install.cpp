@@ -1,0 +1,50 @@
+#include <ATen/native/transformers/attention.h>
+#include <ATen/ops/_fused_sdp_choice.h>
+#include <c10/core/Allocator.h>
+
+#include "weft/checked_device/checked_device.h"
+#include "weft/checked_device/device_options.h"
+#include "weft/checked_device/guard.h"
+#include "weft/checked_device/memory.h"
+#include "weft/checked_device/operators.h"
+#include "weft/checked_device/order.h"
+#include "weft/checked_device/pinned.h"
+
+namespace weft::checked_device {
+
+namespace {
+
+Options& installed_options() {
+  static Options options;
+  return options;
+}
+
+/// Scaled dot product attention asks each device's stub for its kernel; the device's is the CPU's.
+int64_t choose_attention(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, const std::optional<at::Tensor>& mask,
+                         double dropout, bool causal, std::optional<double> scale, bool grouped) {
+  return at::_fused_sdp_choice(q, k, v, mask, dropout, causal, scale, grouped);
+}
+
+}  // namespace
+
+const Options& options() { return installed_options(); }
+void set_memory_limit(size_t bytes) { installed_options().memory_limit = bytes; }
+int num_devices() { return options().devices; }
+
+void install(const Options& options) {
+  static bool installed = false;
+  TORCH_CHECK(!std::exchange(installed, true), "checked device: install() is called twice");
+  TORCH_CHECK(options.devices >= 1 && options.devices <= 64, "checked device: ", options.devices,
+              " devices; 1 to 64 are possible");
+  installed_options() = options;
+  reserve_addresses(options.devices, options.address_bytes);
+  c10::register_privateuse1_backend("checked");
+  register_guard();
+  set_after_host_waits(&open_pinned);
+  c10::SetAllocator(kDevice, device_allocator());
+  at::native::_fused_sdp_choice_stub.set_privateuse1_dispatch_ptr(&choose_attention);
+  register_operators();
+  install_fault_handler();
+}
+
+}  // namespace weft::checked_device

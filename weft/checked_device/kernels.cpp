@@ -1,0 +1,112 @@
+#include "weft/checked_device/kernels.h"
+
+#include <ATen/EmptyTensor.h>
+#include <c10/core/DeviceGuard.h>
+
+#include <mutex>
+
+#include "weft/checked_device/checked_device.h"
+#include "weft/checked_device/memory.h"
+#include "weft/checked_device/order.h"
+#include "weft/checked_device/pinned.h"
+
+namespace weft::checked_device {
+
+namespace {
+
+constexpr c10::DispatchKeySet kKeys(c10::DispatchKey::PrivateUse1);
+
+void refuse_pinned(const std::optional<bool>& pinned) {
+  TORCH_CHECK(!pinned.value_or(false), "checked device: only memory of the CPU can be pinned");
+}
+
+/// A copy between host and device.
+struct Transfer {
+  const void* host = nullptr;
+  bool to_host = false;
+  bool waits = false;
+};
+
+/// Between two devices, both current streams wait, as for CUDA's copies.
+void check_between_devices(const at::Tensor& from, const at::Tensor& to, int actor) {
+  const int source = actor_of(current_stream(from.device().index()));
+  join(actor, clock_of(source));
+  const Access now = begin_launch(actor, "copy between devices");
+  check_access(allocation_of(from), ranges_of(from), false, now);
+  check_access(allocation_of(to), ranges_of(to), true, now);
+  join(source, clock_of(actor));
+}
+
+}  // namespace
+
+at::Tensor empty(c10::IntArrayRef size, std::optional<c10::ScalarType> dtype, std::optional<c10::Layout>,
+                 std::optional<c10::Device> device, std::optional<bool> pinned, std::optional<c10::MemoryFormat> format) {
+  refuse_pinned(pinned);
+  const c10::DeviceGuard guard(c10::device_or_default(device));
+  const char* const outer = running_operator();
+  if (*outer == 0) running_operator() = "aten::empty";
+  at::Tensor made = at::detail::empty_generic(size, device_allocator(), kKeys, c10::dtype_or_default(dtype), format);
+  running_operator() = outer;
+  return made;
+}
+
+at::Tensor empty_strided(c10::IntArrayRef size, c10::IntArrayRef stride, std::optional<c10::ScalarType> dtype,
+                         std::optional<c10::Layout>, std::optional<c10::Device> device, std::optional<bool> pinned) {
+  refuse_pinned(pinned);
+  const c10::DeviceGuard guard(c10::device_or_default(device));
+  const char* const outer = running_operator();
+  if (*outer == 0) running_operator() = "aten::empty_strided";
+  at::Tensor made = at::detail::empty_strided_generic(size, stride, device_allocator(), kKeys, c10::dtype_or_default(dtype));
+  running_operator() = outer;
+  return made;
+}
+
+at::Tensor copy_from(const at::Tensor& from, const at::Tensor& to, bool non_blocking) {
+  const bool from_device = is_on_device(from), to_device = is_on_device(to);
+  const int device = (to_device ? to : from).device().index();
+  if (from_device) await_movements(allocation_of(from));
+  if (to_device) await_movements(allocation_of(to));
+  const int actor = actor_of(current_stream(device));
+  Transfer transfer;
+  Access now;
+  {
+    const std::lock_guard lock(order_mutex());
+    if (from_device != to_device || from.device() != to.device()) {
+      ++counts_here().copies;
+      counts_here().copied_bytes += to.nbytes();
+    }
+    if (from_device && to_device && from.device() != to.device()) {
+      check_between_devices(from, to, actor);
+    } else {
+      now = begin_launch(actor, from_device && to_device ? "aten::copy_"
+                                : to_device              ? "copy to the device"
+                                                         : "copy to the host");
+      if (from_device) check_access(allocation_of(from), ranges_of(from), false, now);
+      if (to_device) check_access(allocation_of(to), ranges_of(to), true, now);
+    }
+    if (from_device != to_device) {
+      transfer.host = (from_device ? to : from).storage().data();
+      transfer.to_host = from_device;
+      transfer.waits = !non_blocking || !is_pinned(transfer.host);
+      begin_pinned_copy(transfer.host, transfer.to_host, now);
+    }
+  }
+  (to_device ? on_cpu(to) : to).copy_(from_device ? on_cpu(from) : from);
+  if (transfer.host == nullptr) return to;
+  const std::lock_guard lock(order_mutex());
+  if (transfer.waits) {
+    join_host(clock_of(actor), transfer.to_host ? "a copy to the host" : "a copy to the device");
+  } else {
+    close_pinned(transfer.host, transfer.to_host, now);
+  }
+  return to;
+}
+
+at::Tensor copy_from_and_resize(const at::Tensor& from, const at::Tensor& to) {
+  to.resize_(from.sizes());
+  return copy_from(from, to, false);
+}
+
+void record_stream(at::Tensor& tensor, c10::Stream stream) { record_on_stream(tensor.storage().data_ptr(), stream); }
+
+}  // namespace weft::checked_device

@@ -1,0 +1,244 @@
+#include "weft/checked_device/memory.h"
+
+#include <c10/core/CPUAllocator.h>
+#include <c10/core/CachingDeviceAllocator.h>
+#include <c10/util/Exception.h>
+#include <sys/mman.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <cstring>
+#include <map>
+
+#include "weft/checked_device/checked_device.h"
+#include "weft/checked_device/device_options.h"
+#include "weft/checked_device/order.h"
+
+namespace weft::checked_device {
+
+namespace {
+
+/// What is known of an address, also after its memory is freed.
+struct Region {
+  size_t bytes = 0;
+  uint64_t number = 0;
+  const char* made_by = "";
+  int device = 0;
+  bool freed = false;
+  Access last;
+};
+
+struct Arena {
+  char* begin = nullptr;
+  size_t used = 0;
+  Memory memory;
+};
+
+struct Arenas {
+  std::vector<Arena> devices;
+  size_t arena_bytes = 0;
+  std::map<const char*, Region> regions;
+  uint64_t allocations = 0;
+};
+
+Arenas& arenas() {
+  static Arenas& arenas = *new Arenas;
+  return arenas;
+}
+
+constexpr size_t kMostRegions = 200'000;  ///< freed ones kept for describe_address()
+
+size_t rounded(size_t bytes) { return (bytes + 511) & ~size_t{511}; }
+
+/// Its stream's next allocation may get this memory at once.
+void check_free(const Allocation& a) {
+  const Clock& home = clock_of(a.home);
+  const Clock& host = clock_of(kHost);
+  const Access* culprit = nullptr;
+  a.accesses.each([&](const Access& access) {
+    if (culprit != nullptr || access.actor == a.home || access.happened_before(home) || access.happened_before(host)) return;
+    if (std::find(a.recorded.begin(), a.recorded.end(), access.actor) == a.recorded.end()) culprit = &access;
+  });
+  if (culprit == nullptr) return;
+  violate(std::to_string(a.bytes) + " bytes made by " + a.made_by + " on " + actor_name(a.home) + " are freed while " +
+              text(*culprit) + " may use them; call record_stream, or let " + actor_name(a.home) + " wait",
+          false);
+}
+
+void release_allocation(void* context) {
+  auto* a = static_cast<Allocation*>(context);
+  {
+    const std::lock_guard lock(order_mutex());
+    Arenas& s = arenas();
+    check_free(*a);
+    s.devices[static_cast<size_t>(a->device)].memory.allocated -= rounded(a->bytes);
+    const auto region = s.regions.find(a->address);
+    if (region != s.regions.end()) {
+      region->second.freed = true;
+      if (s.regions.size() > kMostRegions) s.regions.erase(region);
+    }
+  }
+  delete a;
+}
+
+class DeviceMemory final : public c10::DeviceAllocator {
+ public:
+  c10::DataPtr allocate(size_t bytes) override {
+    c10::Allocator* cpu = c10::GetCPUAllocator();
+    c10::Storage backing(c10::Storage::use_byte_size_t(), bytes, cpu->allocate(bytes), cpu, /*resizable=*/true);
+    if (options().poison && bytes > 0) std::memset(backing.mutable_data(), 0xff, bytes);
+    return make_allocation(std::move(backing), current_device());
+  }
+  c10::DeleterFnPtr raw_deleter() const override { return nullptr; }
+  void copy_data(void* to, const void* from, size_t bytes) const override {
+    TORCH_CHECK(false, "checked device: a copy of ", bytes, " bytes from ", from, " to ", to, " outside an operator");
+  }
+  bool initialized() override { return true; }
+  void emptyCache(c10::MempoolId_t) override {}
+  void recordStream(const c10::DataPtr& data, c10::Stream stream) override { record_on_stream(data, stream); }
+  c10::CachingDeviceAllocator::DeviceStats getDeviceStats(c10::DeviceIndex device) override {
+    const Memory now = memory(device);
+    c10::CachingDeviceAllocator::DeviceStats stats;
+    auto& bytes = stats.allocated_bytes[static_cast<size_t>(c10::CachingAllocator::StatType::AGGREGATE)];
+    bytes.current = static_cast<int64_t>(now.allocated);
+    bytes.peak = static_cast<int64_t>(now.peak_allocated);
+    return stats;
+  }
+  void resetAccumulatedStats(c10::DeviceIndex) override {}
+  void resetPeakStats(c10::DeviceIndex device) override { reset_peak_memory(device); }
+};
+
+}  // namespace
+
+void reserve_addresses(int devices, size_t bytes_per_device) {
+  Arenas& s = arenas();
+  s.arena_bytes = bytes_per_device;
+  for (int device = 0; device < devices; ++device) {
+    void* begin = mmap(nullptr, bytes_per_device, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    TORCH_CHECK(begin != MAP_FAILED, "checked device: cannot reserve ", bytes_per_device,
+                " addresses; set Options::address_bytes lower, or raise ulimit -v");
+    s.devices.push_back({static_cast<char*>(begin), 0, {}});
+  }
+}
+
+c10::Allocator* device_allocator() {
+  static DeviceMemory& allocator = *new DeviceMemory;
+  return &allocator;
+}
+
+c10::DataPtr make_allocation(c10::Storage backing, int device) {
+  const std::lock_guard lock(order_mutex());
+  Arenas& s = arenas();
+  const size_t bytes = backing.nbytes();
+  Arena& arena = s.devices.at(static_cast<size_t>(device));
+  if (own_device() >= 0 && own_device() != device) {
+    violate(std::string(running_operator()) + " allocates " + std::to_string(bytes) + " bytes on device " +
+                std::to_string(device) + " for work of device " + std::to_string(own_device()),
+            true);
+  }
+  const size_t limit = options().memory_limit;
+  if (limit > 0 && arena.memory.allocated + rounded(bytes) > limit) {
+    C10_THROW_ERROR(OutOfMemoryError,
+                    c10::str("checked device: out of memory: ", bytes, " bytes asked for by ", running_operator(), ", ",
+                             arena.memory.allocated, " of ", limit, " bytes of device ", device, " in use"));
+  }
+  const size_t span = rounded(bytes + 1);  // a gap behind each
+  TORCH_CHECK(arena.used + span <= s.arena_bytes, "checked device: all ", s.arena_bytes, " addresses of device ", device,
+              " are used; raise Options::address_bytes");
+  auto* a = new Allocation{.address = arena.begin + arena.used,
+                           .bytes = bytes,
+                           .backing = std::move(backing),
+                           .device = device,
+                           .home = actor_of(current_stream(device)),
+                           .made_by = running_operator(),
+                           .number = ++s.allocations,
+                           .accesses = Accesses(bytes),
+                           .recorded = {},
+                           .movements = {}};
+  arena.used += span;
+  arena.memory.allocated += rounded(bytes);
+  arena.memory.peak_allocated = std::max(arena.memory.peak_allocated, arena.memory.allocated);
+  ++counts_here().allocations;
+  s.regions.emplace(a->address, Region{bytes, a->number, a->made_by, device, false, {}});
+  return {a->address, a, &release_allocation, c10::Device(kDevice, static_cast<c10::DeviceIndex>(device))};
+}
+
+Allocation& allocation_of(const c10::StorageImpl& storage) {
+  const c10::DataPtr& data = storage.data_ptr();
+  TORCH_CHECK(data.get_deleter() == &release_allocation, "checked device: memory at ", data.get(),
+              " that the device's allocator did not make (from_blob?)");
+  return *static_cast<Allocation*>(data.get_context());
+}
+
+Allocation& allocation_of(const at::Tensor& tensor) { return allocation_of(*tensor.storage().unsafeGetStorageImpl()); }
+
+bool is_on_device(const at::Tensor& tensor) { return tensor.defined() && tensor.device().type() == kDevice; }
+
+at::Tensor on_cpu(const at::Tensor& tensor) {
+  Allocation& a = allocation_of(tensor);
+  auto cpu = at::detail::make_tensor<c10::TensorImpl>(c10::Storage(a.backing), c10::DispatchKeySet(c10::DispatchKey::CPU),
+                                                      tensor.dtype());
+  cpu.unsafeGetTensorImpl()->set_sizes_and_strides(tensor.sizes(), tensor.strides(), tensor.storage_offset());
+  return cpu;
+}
+
+void check_access(Allocation& allocation, const std::vector<ByteRange>& ranges, bool write, const Access& now) {
+  std::string clash;
+  allocation.accesses.add(ranges, write, now, clock_of(now.actor), [&](const Access& earlier, bool wrote) {
+    if (!clash.empty()) return;
+    clash = text(now) + (write ? " writes " : " reads ") + std::to_string(allocation.bytes) + " bytes made by " +
+            allocation.made_by + ", which " + text(earlier) + (wrote ? " writes" : " reads") + ": it does not wait for that";
+  });
+  const auto region = arenas().regions.find(allocation.address);
+  if (region != arenas().regions.end()) region->second.last = now;
+  if (!clash.empty()) violate(clash, true);
+}
+
+void record_on_stream(const c10::DataPtr& data, const c10::Stream& stream) {
+  if (data.get_deleter() != &release_allocation) return;
+  const std::lock_guard lock(order_mutex());
+  static_cast<Allocation*>(data.get_context())->recorded.push_back(actor_of(stream));
+}
+
+void await_movements(Allocation& allocation) {
+  std::vector<std::shared_future<void>> movements;
+  {
+    const std::lock_guard lock(order_mutex());
+    movements.swap(allocation.movements);
+  }
+  for (const auto& movement : movements) movement.wait();
+}
+
+int describe_address(const void* address, char* text, size_t length) {
+  const auto* at = static_cast<const char*>(address);
+  Arenas& s = arenas();
+  for (size_t device = 0; device < s.devices.size(); ++device) {
+    if (at < s.devices[device].begin || at >= s.devices[device].begin + s.arena_bytes) continue;
+    auto next = s.regions.upper_bound(at);
+    if (next == s.regions.begin()) return std::snprintf(text, length, "an address of device %zu that is not in use", device);
+    const auto& [begin, region] = *std::prev(next);
+    const auto byte = static_cast<size_t>(at - begin);
+    return std::snprintf(text, length,
+                         "byte %zu of %zu bytes%s of device %d, made by %s (allocation %lu), last used by %s (launch %lu)",
+                         byte, region.bytes,
+                         region.freed          ? ", freed,"
+                         : byte < region.bytes ? ""
+                                               : " (behind their end)",
+                         region.device, region.made_by, static_cast<unsigned long>(region.number), region.last.what,
+                         static_cast<unsigned long>(region.last.launch));
+  }
+  return 0;
+}
+
+Memory memory(int device) {
+  const std::lock_guard lock(order_mutex());
+  return arenas().devices.at(static_cast<size_t>(device)).memory;
+}
+
+void reset_peak_memory(int device) {
+  const std::lock_guard lock(order_mutex());
+  Memory& memory = arenas().devices.at(static_cast<size_t>(device)).memory;
+  memory.peak_allocated = memory.allocated;
+}
+
+}  // namespace weft::checked_device

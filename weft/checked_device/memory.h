@@ -1,0 +1,60 @@
+// Memory of the device. An address is a place in a reservation that nobody may touch, and that is never used twice; the bytes
+// are an ordinary storage of the CPU, which operators use in its place.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+#include <c10/core/Storage.h>
+
+#include <future>
+#include <string>
+#include <vector>
+
+#include "weft/checked_device/accesses.h"
+
+namespace weft::checked_device {
+
+struct Allocation {
+  char* address = nullptr;
+  size_t bytes = 0;
+  c10::Storage backing;  ///< on the CPU
+  int device = 0;
+  int home = 0;  ///< the stream on which it was made
+  const char* made_by = "";
+  uint64_t number = 0;
+  Accesses accesses;
+  std::vector<int> recorded;                        ///< streams of record_stream
+  std::vector<std::shared_future<void>> movements;  ///< by other threads, perhaps under way
+};
+
+/// Reserves the addresses of each device.
+void reserve_addresses(int devices, size_t bytes_per_device);
+
+c10::Allocator* device_allocator();
+
+/// Gives the CPU's memory an address on the device.
+c10::DataPtr make_allocation(c10::Storage backing, int device);
+
+/// Throws for memory of this device that device_allocator() did not make, as from_blob's.
+Allocation& allocation_of(const c10::StorageImpl& storage);
+Allocation& allocation_of(const at::Tensor& tensor);
+bool is_on_device(const at::Tensor& tensor);
+
+/// A tensor of the CPU with the same bytes, sizes and strides.
+at::Tensor on_cpu(const at::Tensor& tensor);
+
+/// Bytes of its storage that a tensor uses; several ranges where its strides leave gaps.
+std::vector<ByteRange> ranges_of(const at::Tensor& tensor);
+
+/// Checks a use of these bytes against all before, and keeps it.
+void check_access(Allocation& allocation, const std::vector<ByteRange>& ranges, bool write, const Access& now);
+
+/// record_stream(): the memory may be used on that stream until it has done what it has been given by the time of the free.
+void record_on_stream(const c10::DataPtr& data, const c10::Stream& stream);
+
+/// Waits until other threads have moved what they move in this memory.
+void await_movements(Allocation& allocation);
+
+/// "byte 12 of 40 bytes of device 0, made by ..."; empty if no device has that address. Async-signal-safe but for a lock.
+int describe_address(const void* address, char* text, size_t length);
+
+}  // namespace weft::checked_device

@@ -1,0 +1,54 @@
+// OperandSwap: puts tensors of the CPU in the place of an operator's tensors of the device, and back.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+#include <c10/core/Storage.h>
+
+#include <utility>
+#include <vector>
+
+#include "weft/checked_device/memory.h"
+
+namespace c10 {
+struct IValue;
+}
+
+namespace weft::checked_device {
+
+class OperandSwap {
+ public:
+  /// Replaces what `value`, an argument, holds of the device. `writes`: the operator writes it.
+  void to_cpu(c10::IValue& value, bool writes);
+
+  /// Replaces what `value`, a result, holds.
+  void to_device(c10::IValue& value);
+
+  /// After the kernel: arguments that it has resized or given other memory.
+  void take_back();
+
+  int device() const;  ///< that of the arguments, else the current one
+  bool has_cpu_tensor() const { return has_cpu_tensor_; }
+
+  struct Operand {
+    at::Tensor device, cpu;
+    bool writes = false;
+    Allocation* allocation = nullptr;
+  };
+  const std::vector<Operand>& operands() const { return operands_; }
+  const std::vector<Allocation*>& made() const { return made_; }  ///< by the kernel
+
+ private:
+  at::Tensor to_cpu(const at::Tensor& tensor, bool writes);
+  at::Tensor to_device(const at::Tensor& tensor);
+  void keep(const c10::Storage& device, const c10::Storage& cpu);
+  c10::Storage device_storage(const c10::Storage& cpu);
+  void take_back(Operand& operand);
+
+  std::vector<Operand> operands_;
+  std::vector<std::pair<c10::Storage, c10::Storage>> storages_;  ///< of the device, of the CPU
+  std::vector<Allocation*> made_;
+  int device_ = -1;
+  bool has_cpu_tensor_ = false;
+};
+
+}  // namespace weft::checked_device

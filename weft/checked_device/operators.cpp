@@ -1,0 +1,107 @@
+#include "weft/checked_device/operators.h"
+
+#include <ATen/core/dispatch/Dispatcher.h>
+#include <torch/library.h>
+
+#include <map>
+#include <mutex>
+#include <string>
+
+#include "weft/checked_device/generator.h"
+#include "weft/checked_device/kernels.h"
+#include "weft/checked_device/memory.h"
+#include "weft/checked_device/operand_swap.h"
+#include "weft/checked_device/order.h"
+#include "weft/checked_device/signatures.h"
+
+namespace weft::checked_device {
+
+namespace {
+
+/// The running operator's name, for the allocations that it makes.
+class RunningOperator {
+ public:
+  explicit RunningOperator(const char* name) : outer_(std::exchange(running_operator(), name)) {}
+  ~RunningOperator() { running_operator() = outer_; }
+  RunningOperator(const RunningOperator&) = delete;
+  RunningOperator& operator=(const RunningOperator&) = delete;
+
+ private:
+  const char* outer_;
+};
+
+Access check_operands(const OperandSwap& swap, int actor, const char* name) {
+  const std::lock_guard lock(order_mutex());
+  const Access now = begin_launch(actor, name);
+  for (const OperandSwap::Operand& operand : swap.operands()) {
+    check_access(*operand.allocation, ranges_of(operand.device), operand.writes, now);
+  }
+  return now;
+}
+
+void keep_results(const OperandSwap& swap, const Access& now) {
+  const std::lock_guard lock(order_mutex());
+  for (Allocation* allocation : swap.made()) check_access(*allocation, {{0, allocation->bytes}}, true, now);
+}
+
+void run_on_cpu(const c10::OperatorHandle& op, torch::jit::Stack* stack) {
+  const Signature& signature = signature_of(op);
+  const size_t arguments = op.schema().arguments().size(), begin = stack->size() - arguments;
+  OperandSwap swap;
+  for (size_t i = 0; i < arguments; ++i) swap.to_cpu((*stack)[begin + i], signature.writes[i]);
+  TORCH_CHECK(!swap.has_cpu_tensor() || signature.takes_cpu_tensors, "checked device: ", signature.name,
+              " is given tensors of the CPU and of device ", swap.device());
+  if (signature.generator.has_value() && (*stack)[begin + *signature.generator].isNone()) {
+    (*stack)[begin + *signature.generator] = cpu_generator(default_generator(swap.device()));
+  }
+  const int actor = actor_of(current_stream(swap.device()));
+  Access now;
+  if (!signature.is_view) now = check_operands(swap, actor, signature.name);
+  {
+    const RunningOperator running(signature.name);
+    std::optional<DefaultGeneratorScope> generator;
+    if (signature.draws) generator.emplace(swap.device());
+    op.redispatchBoxed(c10::DispatchKeySet(c10::DispatchKey::CPU), stack);
+    swap.take_back();
+    const size_t results = op.schema().returns().size();
+    for (size_t i = stack->size() - results; i < stack->size(); ++i) swap.to_device((*stack)[i]);
+  }
+  if (!signature.is_view) keep_results(swap, now);
+  if (signature.waits) {
+    const std::lock_guard lock(order_mutex());
+    join_host(clock_of(actor), signature.name);
+  }
+}
+
+/// The device's part of an operator namespace, for good.
+torch::Library& library(const std::string& name) {
+  static auto& all = *new std::map<std::string, torch::Library>;
+  auto at = all.find(name);
+  if (at == all.end()) {
+    at = all.emplace(name, torch::Library(torch::Library::IMPL, name, c10::DispatchKey::PrivateUse1, __FILE__, __LINE__)).first;
+  }
+  return at->second;
+}
+
+}  // namespace
+
+void register_operators() {
+  torch::Library& aten = library("aten");
+  aten.impl("empty.memory_format", empty);
+  aten.impl("empty_strided", empty_strided);
+  aten.impl("_copy_from", copy_from);
+  aten.impl("_copy_from_and_resize", copy_from_and_resize);
+  aten.impl("record_stream", record_stream);
+  c10::Dispatcher& dispatcher = c10::Dispatcher::singleton();
+  for (const c10::OperatorName& name : dispatcher.getAllOpNamesForDispatchKey(c10::DispatchKey::CPU)) {
+    const auto op = dispatcher.findSchema(name);
+    if (!op.has_value() || op->hasKernelForDispatchKey(c10::DispatchKey::PrivateUse1)) continue;
+    const size_t colons = name.name.find("::");
+    std::string local = name.name.substr(colons + 2);
+    if (!name.overload_name.empty()) local += "." + name.overload_name;
+    library(name.name.substr(0, colons)).impl(local.c_str(), torch::CppFunction::makeFromBoxedFunction<&run_on_cpu>());
+  }
+  library("_").fallback(torch::CppFunction::makeFromBoxedFunction<&run_on_cpu>());
+}
+
+}  // namespace weft::checked_device

@@ -1,0 +1,177 @@
+#include "weft/checked_device/order.h"
+
+#include <c10/util/Exception.h>
+
+#include <atomic>
+#include <map>
+#include <utility>
+
+#include "weft/checked_device/checked_device.h"
+
+namespace weft::checked_device {
+
+namespace {
+
+struct Actor {
+  Clock clock;
+  std::string name;
+};
+
+struct Order {
+  std::recursive_mutex mutex;
+  std::vector<Actor> actors{{{}, "the host"}};
+  std::map<std::pair<int, c10::StreamId>, int> streams;
+  std::vector<std::string> violations;
+  bool throws = true;
+  uint64_t launches = 0;
+  std::atomic<c10::StreamId> next_stream{1};
+  std::map<std::string, Counts> counts;
+  std::map<std::string, uint64_t> synchronisations;
+  void (*after_host_waits)() = nullptr;
+};
+
+Order& order() {
+  static Order& order = *new Order;  // used until the process ends
+  return order;
+}
+
+constexpr int kMostDevices = 64;
+
+thread_local int device_now = 0;
+thread_local c10::StreamId stream_now[kMostDevices] = {};
+thread_local std::string label_now;
+thread_local int own_device_now = -1;
+thread_local const char* operator_now = "";
+
+}  // namespace
+
+std::recursive_mutex& order_mutex() { return order().mutex; }
+
+int actor_of(const c10::Stream& stream) {
+  Order& o = order();
+  const std::lock_guard lock(o.mutex);
+  const auto [at, is_new] = o.streams.try_emplace({stream.device_index(), stream.id()}, static_cast<int>(o.actors.size()));
+  if (is_new) {
+    const std::string name = stream.id() == 0 ? "the default stream" : "stream " + std::to_string(stream.id());
+    o.actors.push_back({{}, name + " of device " + std::to_string(stream.device_index())});
+  }
+  return at->second;
+}
+
+std::string actor_name(int actor) { return order().actors.at(static_cast<size_t>(actor)).name; }
+const Clock& clock_of(int actor) { return order().actors.at(static_cast<size_t>(actor)).clock; }
+
+Clock clock_of_device(int device) {
+  Order& o = order();
+  Clock all;
+  for (const auto& [stream, actor] : o.streams) {
+    if (stream.first == device) all.join(o.actors[static_cast<size_t>(actor)].clock);
+  }
+  return all;
+}
+
+Access begin_launch(int actor, const char* what) {
+  Order& o = order();
+  const std::lock_guard lock(o.mutex);
+  Clock& clock = o.actors.at(static_cast<size_t>(actor)).clock;
+  clock.join(o.actors[kHost].clock);
+  ++o.counts[label_now].launches;
+  return {actor, clock.tick(static_cast<size_t>(actor)), what, ++o.launches};
+}
+
+void join(int later, const Clock& earlier) {
+  Order& o = order();
+  const std::lock_guard lock(o.mutex);
+  o.actors.at(static_cast<size_t>(later)).clock.join(earlier);
+}
+
+void join_host(const Clock& clock, const char* what) {
+  Order& o = order();
+  const std::lock_guard lock(o.mutex);
+  ++o.counts[label_now].synchronisations;
+  ++o.synchronisations[label_now.empty() ? what : std::string(what) + " in " + label_now];
+  o.actors[kHost].clock.join(clock);
+  if (o.after_host_waits != nullptr) o.after_host_waits();
+}
+
+void set_after_host_waits(void (*action)()) { order().after_host_waits = action; }
+
+std::string text(const Access& access) {
+  return std::string(access.what) + " (launch " + std::to_string(access.launch) + " on " + actor_name(access.actor) + ")";
+}
+
+void violate(const std::string& text, bool may_throw) {
+  Order& o = order();
+  const std::lock_guard lock(o.mutex);
+  const std::string all = label_now.empty() ? text : text + "; in " + label_now;
+  o.violations.push_back(all);
+  if (may_throw && o.throws) TORCH_CHECK(false, "checked device: ", all);
+}
+
+int current_device() { return device_now; }
+
+void set_current_device(int device) {
+  TORCH_CHECK(device >= 0 && device < num_devices(), "checked device: there is no device ", device, " of ", num_devices());
+  device_now = device;
+}
+
+c10::Stream current_stream(int device) {
+  return c10::Stream(c10::Stream::UNSAFE, c10::Device(kDevice, static_cast<c10::DeviceIndex>(device)), stream_now[device]);
+}
+
+c10::Stream exchange_stream(const c10::Stream& stream) {
+  const c10::Stream before = current_stream(stream.device_index());
+  stream_now[stream.device_index()] = stream.id();
+  return before;
+}
+
+c10::Stream new_stream(int device) {
+  return c10::Stream(c10::Stream::UNSAFE, c10::Device(kDevice, static_cast<c10::DeviceIndex>(device)), order().next_stream++);
+}
+
+const std::string& label() { return label_now; }
+int own_device() { return own_device_now; }
+const char*& running_operator() { return operator_now; }
+Counts& counts_here() { return order().counts[label_now]; }
+
+std::vector<std::string> take_violations() {
+  Order& o = order();
+  const std::lock_guard lock(o.mutex);
+  return std::exchange(o.violations, {});
+}
+
+void set_throws(bool throws) {
+  const std::lock_guard lock(order().mutex);
+  order().throws = throws;
+}
+
+std::map<std::string, Counts> counts() {
+  const std::lock_guard lock(order().mutex);
+  return order().counts;
+}
+
+void reset_counts() {
+  const std::lock_guard lock(order().mutex);
+  order().counts.clear();
+  order().synchronisations.clear();
+}
+
+std::map<std::string, uint64_t> synchronisations() {
+  const std::lock_guard lock(order().mutex);
+  return order().synchronisations;
+}
+
+Label::Label(std::string name) : outer_(std::exchange(label_now, std::move(name))) {}
+Label::~Label() { label_now = std::move(outer_); }
+
+OwnDevice::OwnDevice(int device) : outer_(std::exchange(own_device_now, device)) { set_current_device(device); }
+OwnDevice::~OwnDevice() {
+  if (device_now != own_device_now) {
+    violate("the current device is " + std::to_string(device_now) + " at the end of work of device " +
+                std::to_string(own_device_now) + ": a guard is still on, or set_device was not undone",
+            false);
+  }
+  own_device_now = outer_;
+}
+
+}  // namespace weft::checked_device
