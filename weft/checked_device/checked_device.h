@@ -41,6 +41,7 @@ struct Counts {
   uint64_t copied_bytes = 0;
   uint64_t stream_waits = 0;  ///< of a stream for an event
   uint64_t allocations = 0;
+  uint64_t communicators = 0;  ///< made by the first call of a group or pair (nccl_rules.h), for which the host waits
 };
 
 /// Counts on all devices since the start or reset_counts(), by the innermost Label at the time; "" without one.

@@ -10,6 +10,7 @@
 #include "weft/checked_device/device_options.h"
 #include "weft/checked_device/generator.h"
 #include "weft/checked_device/memory.h"
+#include "weft/checked_device/movements.h"
 #include "weft/checked_device/order.h"
 #include "weft/checked_device/pinned.h"
 
@@ -21,6 +22,13 @@ struct Event {
   Clock clock;
   int device = 0;
 };
+
+/// Blocks while other threads move bytes for it.
+void wait_on_host(const Clock& clock, const char* what) {
+  await_movements_before(clock);
+  const std::lock_guard lock(order_mutex());
+  join_host(clock, what);
+}
 
 struct Guard final : public c10::impl::DeviceGuardImplInterface {
   static int index(c10::Device device) { return device.index() < 0 ? current_device() : device.index(); }
@@ -62,27 +70,21 @@ struct Guard final : public c10::impl::DeviceGuardImplInterface {
   bool queryEvent(void* event) const override {
     // Ends early on no run and late on another: true only for what the host has waited for.
     if (event == nullptr) return true;
-    const std::lock_guard lock(order_mutex());
-    join_host(static_cast<Event*>(event)->clock, "a query of an event");
+    wait_on_host(static_cast<Event*>(event)->clock, "a query of an event");
     return true;
   }
   void synchronizeEvent(void* event) const override {
-    if (event != nullptr) join_host(static_cast<Event*>(event)->clock, "a wait for an event");
+    if (event != nullptr) wait_on_host(static_cast<Event*>(event)->clock, "a wait for an event");
   }
   c10::DeviceIndex deviceCount() const noexcept override { return static_cast<c10::DeviceIndex>(num_devices()); }
   bool queryStream(const c10::Stream& stream) const override {
-    const std::lock_guard lock(order_mutex());
-    join_host(clock_of(actor_of(stream)), "a query of a stream");
+    wait_on_host(clock_now(actor_of(stream)), "a query of a stream");
     return true;
   }
   void synchronizeStream(const c10::Stream& stream) const override {
-    const std::lock_guard lock(order_mutex());
-    join_host(clock_of(actor_of(stream)), "a wait for a stream");
+    wait_on_host(clock_now(actor_of(stream)), "a wait for a stream");
   }
-  void synchronizeDevice(c10::DeviceIndex of) const override {
-    const std::lock_guard lock(order_mutex());
-    join_host(clock_of_device(of), "a wait for a device");
-  }
+  void synchronizeDevice(c10::DeviceIndex of) const override { wait_on_host(clock_of_device(of), "a wait for a device"); }
   void recordDataPtrOnStream(const c10::DataPtr& data, const c10::Stream& stream) const override {
     record_on_stream(data, stream);
   }

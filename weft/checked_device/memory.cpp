@@ -6,6 +6,7 @@
 #include <sys/mman.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cstdio>
 #include <cstring>
 #include <map>
@@ -198,6 +199,13 @@ void record_on_stream(const c10::DataPtr& data, const c10::Stream& stream) {
   if (data.get_deleter() != &release_allocation) return;
   const std::lock_guard lock(order_mutex());
   static_cast<Allocation*>(data.get_context())->recorded.push_back(actor_of(stream));
+}
+
+void add_movement(Allocation& allocation, std::shared_future<void> done) {
+  std::erase_if(allocation.movements, [](const std::shared_future<void>& earlier) {
+    return earlier.wait_for(std::chrono::seconds(0)) == std::future_status::ready;
+  });
+  allocation.movements.push_back(std::move(done));
 }
 
 void await_movements(Allocation& allocation) {

@@ -51,6 +51,9 @@ void check_access(Allocation& allocation, const std::vector<ByteRange>& ranges, 
 /// record_stream(): the memory may be used on that stream until it has done what it has been given by the time of the free.
 void record_on_stream(const c10::DataPtr& data, const c10::Stream& stream);
 
+/// Another thread moves bytes of this memory until then. Under order_mutex().
+void add_movement(Allocation& allocation, std::shared_future<void> done);
+
 /// Waits until other threads have moved what they move in this memory.
 void await_movements(Allocation& allocation);
 

@@ -61,8 +61,14 @@ int actor_of(const c10::Stream& stream) {
 std::string actor_name(int actor) { return order().actors.at(static_cast<size_t>(actor)).name; }
 const Clock& clock_of(int actor) { return order().actors.at(static_cast<size_t>(actor)).clock; }
 
+Clock clock_now(int actor) {
+  const std::lock_guard lock(order().mutex);
+  return clock_of(actor);
+}
+
 Clock clock_of_device(int device) {
   Order& o = order();
+  const std::lock_guard lock(o.mutex);
   Clock all;
   for (const auto& [stream, actor] : o.streams) {
     if (stream.first == device) all.join(o.actors[static_cast<size_t>(actor)].clock);

@@ -20,7 +20,8 @@ std::recursive_mutex& order_mutex();
 
 int actor_of(const c10::Stream& stream);
 std::string actor_name(int actor);
-const Clock& clock_of(int actor);
+const Clock& clock_of(int actor);  ///< under order_mutex()
+Clock clock_now(int actor);
 Clock clock_of_device(int device);  ///< of all its streams
 
 /// Starts work called `what` on a stream: after all that the stream has waited for and the host has done.

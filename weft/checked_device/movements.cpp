@@ -1,0 +1,48 @@
+#include "weft/checked_device/movements.h"
+
+#include <algorithm>
+#include <mutex>
+#include <utility>
+#include <vector>
+
+#include "weft/checked_device/order.h"
+
+namespace weft::checked_device {
+
+namespace {
+
+struct Movement {
+  int actor;
+  uint64_t time;
+  std::shared_future<void> done;
+};
+
+std::vector<Movement>& movements() {
+  static auto& all = *new std::vector<Movement>;
+  return all;
+}
+
+bool is_ready(const std::shared_future<void>& done) {
+  return done.wait_for(std::chrono::seconds(0)) == std::future_status::ready;
+}
+
+}  // namespace
+
+void add_movement(int actor, uint64_t time, std::shared_future<void> done) {
+  std::vector<Movement>& all = movements();
+  all.erase(std::remove_if(all.begin(), all.end(), [](const Movement& m) { return is_ready(m.done); }), all.end());
+  all.push_back({actor, time, std::move(done)});
+}
+
+void await_movements_before(const Clock& clock) {
+  std::vector<std::shared_future<void>> awaited;
+  {
+    const std::lock_guard lock(order_mutex());
+    for (const Movement& m : movements()) {
+      if (m.time <= clock.of(static_cast<size_t>(m.actor))) awaited.push_back(m.done);
+    }
+  }
+  for (const auto& done : awaited) done.wait();
+}
+
+}  // namespace weft::checked_device

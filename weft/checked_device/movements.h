@@ -1,0 +1,16 @@
+// Bytes that other threads move: a launch on a stream that is not done when its call returns.
+#pragma once
+
+#include <future>
+
+#include "weft/checked_device/clock.h"
+
+namespace weft::checked_device {
+
+/// Launch `time` of stream `actor` is done once `done` is ready. Under order_mutex().
+void add_movement(int actor, uint64_t time, std::shared_future<void> done);
+
+/// Blocks until all of these are done, as a wait of the host does. Not under order_mutex().
+void await_movements_before(const Clock& clock);
+
+}  // namespace weft::checked_device

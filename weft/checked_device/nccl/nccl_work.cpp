@@ -1,0 +1,60 @@
+#include "weft/checked_device/nccl/nccl_work.h"
+
+#include <c10/util/Exception.h>
+
+#include <mutex>
+#include <torch/csrc/distributed/c10d/Work.hpp>
+#include <utility>
+
+#include "weft/checked_device/checked_device.h"
+#include "weft/checked_device/memory.h"
+
+namespace weft::checked_device {
+
+namespace {
+
+/// A launch as its caller sees it. Keeps the tensors until the caller's stream waits.
+class NcclWork final : public c10d::Work {
+ public:
+  NcclWork(int rank, c10d::OpType operation, Launched launched, const c10::Stream& stream, std::vector<at::Tensor> kept)
+      : Work(rank, operation), launched_(std::move(launched)), stream_(stream), kept_(std::move(kept)) {}
+
+  ~NcclWork() override {
+    const std::lock_guard lock(order_mutex());
+    for (const at::Tensor& tensor : kept_) allocation_of(tensor).recorded.push_back(actor_of(stream_));
+  }
+
+  bool wait(std::chrono::milliseconds) override {
+    synchronize();
+    return true;
+  }
+  void synchronize() override {
+    TORCH_CHECK(!is_done() || launched_.error->empty(), *launched_.error);
+    const std::lock_guard lock(order_mutex());
+    ++counts_here().stream_waits;
+    join(actor_of(current_stream(stream_.device_index())), launched_.end);
+    kept_.clear();
+  }
+  void blockCurrentStream() override { synchronize(); }
+  bool isCompleted() override { return is_done(); }
+  bool isSuccess() const override { return !is_done() || launched_.error->empty(); }
+  std::exception_ptr exception() const override {
+    return isSuccess() ? nullptr : std::make_exception_ptr(std::runtime_error(*launched_.error));
+  }
+
+ private:
+  bool is_done() const { return launched_.done.wait_for(std::chrono::seconds(0)) == std::future_status::ready; }
+
+  Launched launched_;
+  c10::Stream stream_;
+  std::vector<at::Tensor> kept_;
+};
+
+}  // namespace
+
+c10::intrusive_ptr<c10d::Work> make_nccl_work(int rank, c10d::OpType operation, Launched launched, const c10::Stream& stream,
+                                              std::vector<at::Tensor> kept) {
+  return c10::make_intrusive<NcclWork>(rank, operation, std::move(launched), stream, std::move(kept));
+}
+
+}  // namespace weft::checked_device
