@@ -28,10 +28,10 @@ std::string shape(const std::vector<AxisSize>& axes) {
 
 // Options that must match so that ranks understand each other's calls and memory.
 std::string call_text(const std::string& name, const GroupOptions& options) {
-  return fmt::format("group(\"{}\", backend {} on {}, sums {}, across hosts {}, messages of {} bytes)", name,
+  return fmt::format("group(\"{}\", backend {} on {}, sums {}, across hosts {}, messages of {} bytes{})", name,
                      kBackends.of(options.backend), c10::DeviceTypeName(options.device.type(), /*lower_case=*/true),
                      options.tree_order ? "in tree order" : "in any order", kAcrossHosts.of(options.across_hosts),
-                     options.message_bytes);
+                     options.message_bytes, options.passes_messages ? " between neighbours" : "");
 }
 
 // Ranks with different axes or options would otherwise wait for each other in different places.
@@ -152,7 +152,8 @@ Group Mesh::group(const Axis& axis, const GroupOptions& given) const {
     std::vector<std::string> hosts;
     hosts.reserve(axis.ranks.size());
     for (int rank : axis.ranks) hosts.push_back(world_.host(rank));
-    Group group(make_backend({axis, std::move(hosts), store.below(fmt::format("{}", axis.ranks.front())), options, deadline}));
+    Group group(make_backend({axis, std::move(hosts), store.below(fmt::format("{}", axis.ranks.front())), options, deadline,
+                              world_.device_channels()}));
     store.throw_if_failed();  // a late rank finds what the others left behind when they gave up
     return group;
   } catch (const Error& error) {

@@ -1,7 +1,6 @@
 #include "weft/comm/c10d/device_backend.h"
 
 #include <ATen/ops/zeros.h>
-#include <c10/core/DeviceGuard.h>
 #include <fmt/format.h>
 
 #include <utility>
@@ -9,8 +8,6 @@
 
 #include "weft/base/error.h"
 #include "weft/comm/c10d/c10d_backends.h"
-#include "weft/comm/c10d/device_engines.h"
-#include "weft/comm/c10d/engine_store.h"
 
 namespace weft {
 namespace {
@@ -18,71 +15,32 @@ namespace {
 /// Bounds how far the host runs ahead of the call comparison.
 constexpr size_t kComparisonsUnderWay = 256;
 
-std::string type_name(at::Device device) { return c10::DeviceTypeName(device.type(), /*lower_case=*/true); }
-
-DeviceEngineFactory engine_for(const GroupPlan& plan) {
-  if (DeviceEngineFactory factory = device_engine(plan.options.device.type())) return factory;
-  throw InputError(
-      fmt::format("group \"{}\": this build cannot move tensors of {} between ranks: for NVIDIA's GPUs configure weft with "
-                  "-DWEFT_CUDA=ON; for another device call register_device_engine()",
-                  plan.axis.name, type_name(plan.options.device)));
-}
-
-c10::intrusive_ptr<c10d::Backend> connect_engine(const GroupPlan& plan, const DeviceEngineFactory& factory) {
-  const at::Device device = plan.options.device;
-  const std::string kind = type_name(device), who = rank_name(plan.axis, plan.axis.index);
-  const c10::DeviceGuard current(device);
-  try {
-    auto store = c10::make_intrusive<EngineStore>(plan.store.failing_on(nullptr).below(kind), plan.options.timeout,
-                                                  fmt::format("{} connects {}", who, device.str()));
-    return factory({.store = std::move(store),
-                    .rank = plan.axis.index,
-                    .size = plan.axis.size(),
-                    .device = device,
-                    .timeout = plan.options.timeout,
-                    .name = plan.axis.name,
-                    .ranks = plan.axis.ranks});
-  } catch (const c10::Error& error) {
-    throw CommError(fmt::format("{} cannot connect {}: {}", who, device.str(), error.what_without_backtrace()));
-  }
-}
-
 }  // namespace
 
-// The last c10d operation of a call; the caller's stream waits for it only in wait().
+// A call in flight; the caller's stream waits for its last operation only in wait().
 class DeviceBackend::Following : public Work::State {
  public:
-  Following(DeviceBackend& backend, std::string doing, Operations::Pending work)
-      : backend_(backend), doing_(std::move(doing)), work_(std::move(work)) {}
+  Following(std::shared_ptr<DeviceChannel> channel, const Call& call, Operations::Pending work)
+      : channel_(std::move(channel)), work_(std::move(work)), call_(channel_->follow(call, work_)) {}
   void wait() override {
-    backend_.or_name(doing_, [this] { work_->wait(); });
+    channel_->or_name(call_->call(), [this] {
+      work_->wait();
+      call_->mark_wait();
+    });
   }
 
  private:
-  DeviceBackend& backend_;
-  std::string doing_;
+  std::shared_ptr<DeviceChannel> channel_;
   Operations::Pending work_;
+  std::shared_ptr<DeviceCall> call_;
 };
 
 DeviceBackend::DeviceBackend(const GroupPlan& plan)
     : Backend(plan.axis),
-      device_(plan.options.device),
-      checker_([&plan] {
-        engine_for(plan);  // before ranks meet
-        return std::make_shared<GlooBackend>(plan);
-      }()),
-      engine_(connect_engine(plan, engine_for(plan))),
-      kind_(engine_->getBackendName()),
+      channel_(DeviceChannel::join(plan)),
       operations_(
-          engine_, rank(), size(), plan.options.tree_order,
-          [this](const Operations::Pending& work, FlatOperations::Step step) { follow(work, step); }, device_call_mutex()) {
-  checker_->on_failure([engine = engine_] { engine->abort(); });
-}
-
-DeviceBackend::~DeviceBackend() {
-  checker_.reset();
-  engine_->shutdown();
-}
+          channel_->engine(), rank(), size(), plan.options.tree_order,
+          [this](const Operations::Pending& work, FlatOperations::Step step) { follow(work, step); }, device_call_mutex()) {}
 
 Work DeviceBackend::all_reduce(const at::Tensor& tensor, ReduceOp op, std::string_view what) {
   return run(call(Operation::all_reduce, tensor, what, op), [&] { operations_.all_reduce(tensor, op); });
@@ -112,63 +70,58 @@ Work DeviceBackend::receive(const at::Tensor& tensor, int peer, std::string_view
   return message(call(Operation::receive, tensor, what, ReduceOp::sum, peer), tensor);
 }
 
-// The two calls of a message are not compared: the engine matches them by order alone.
 Work DeviceBackend::message(const Call& call, const at::Tensor& tensor) {
-  throw_if_failed();
+  channel_->compare_message(call);
   if (tensor.numel() == 0) return {};
   std::vector<at::Tensor> tensors{tensor};
-  const auto start = [&] {
-    return call.operation == Operation::send ? engine_->send(tensors, call.root, 0) : engine_->recv(tensors, call.root, 0);
-  };
-  return Work(std::make_shared<Following>(*this, describe(call, axis()), start_call(start, device_call_mutex())));
+  const c10::intrusive_ptr<c10d::Backend>& engine = channel_->engine();
+  Operations::Pending work;
+  channel_->or_name(call, [&] {
+    const auto start = [&] {
+      return call.operation == Operation::send ? engine->send(tensors, call.root, 0) : engine->recv(tensors, call.root, 0);
+    };
+    work = start_call(start, device_call_mutex());
+  });
+  return Work(std::make_shared<Following>(channel_, call, std::move(work)));
+}
+
+Work DeviceBackend::barrier(std::string_view what) {
+  return channel_->compare({.operation = Operation::barrier, .what = what});
 }
 
 at::Tensor DeviceBackend::allocate(int64_t numel, at::ScalarType dtype, std::string_view what) {
-  checker_->compare({.operation = Operation::allocate, .dtype = dtype, .numel = numel, .what = what}).wait();
-  return at::zeros({numel}, at::TensorOptions().dtype(dtype).device(device_));
+  channel_->compare({.operation = Operation::allocate, .dtype = dtype, .numel = numel, .what = what}).wait();
+  return at::zeros({numel}, at::TensorOptions().dtype(dtype).device(channel_->device()));
 }
 
 // Work between two operations runs on the caller's stream, which waits; the Work waits for the last operation.
 void DeviceBackend::follow(const Operations::Pending& work, FlatOperations::Step step) {
   if (step == FlatOperations::Step::between) {
+    const std::shared_ptr<DeviceCall> followed = channel_->follow(*running_, work);
     work->wait();
+    followed->mark_wait();
   } else {
     last_ = work;
   }
 }
 
-void DeviceBackend::or_name(const std::string& doing, const std::function<void()>& action) {
-  throw_if_failed();
-  try {
-    action();
-  } catch (const c10::Error& error) {
-    throw_if_failed();
-    throw CommError(fmt::format("{} in {}: {}", rank_name(axis(), rank()), doing, error.what_without_backtrace()));
-  }
-}
-
 Work DeviceBackend::run(const Call& call, const std::function<void()>& action) {
-  throw_if_failed();
-  comparing_.push_back(checker_->compare(call));
+  bound_comparisons();
+  comparing_.push_back(channel_->compare(call));
   last_ = nullptr;
-  const std::string doing = describe(call, axis());
-  or_name(doing, action);
-  return last_ ? Work(std::make_shared<Following>(*this, doing, std::move(last_))) : Work();
+  running_ = &call;
+  channel_->or_name(call, action);
+  return last_ ? Work(std::make_shared<Following>(channel_, call, std::move(last_))) : Work();
 }
 
-// Checks the finished comparisons; a later call checks those still in flight.
-void DeviceBackend::throw_if_failed() {
-  checker_->throw_if_failed();
-  while (comparing_.size() > kComparisonsUnderWay) {
-    comparing_.front().wait();
-    comparing_.pop_front();
-  }
+void DeviceBackend::bound_comparisons() {
+  for (; comparing_.size() > kComparisonsUnderWay; comparing_.pop_front()) comparing_.front().wait();
 }
 
 Call DeviceBackend::call(Operation operation, const at::Tensor& tensor, std::string_view what, ReduceOp op, int root) const {
-  if (tensor.device() != device_) {
+  if (tensor.device() != channel_->device()) {
     throw InputError(fmt::format("{} \"{}\" on group \"{}\": the group is for tensors on {}, but this one is on {}",
-                                 operation_name(operation), what, name(), device_.str(), tensor.device().str()));
+                                 operation_name(operation), what, name(), channel_->device().str(), tensor.device().str()));
   }
   return call_on(operation, tensor, what, op, root);
 }

@@ -1,7 +1,10 @@
 // NCCL, the engine for tensors of GPUs, linked if weft is built with CUDA.
+#include <c10/util/env.h>
 #include <fmt/format.h>
 
+#include <chrono>
 #include <torch/csrc/distributed/c10d/ProcessGroupNCCL.hpp>
+#include <utility>
 
 #include "weft/base/error.h"
 #include "weft/base/port_range.h"
@@ -19,11 +22,47 @@ void check_ports(const std::string& group) {
                   group, range->first, range->last, range->first, range->last));
 }
 
+constexpr int kCleansUpOnly = 2;  // c10d's name for: abort the calls, let the program report
+/// weft's own deadline, whose error names ranks and call, comes before c10d's.
+constexpr std::chrono::seconds kAfterWeft{60};
+
+/// By default c10d ends the process by SIGABRT when a call fails, is late or its watchdog is stuck, and a minute later than it
+/// noticed: its threads write traces first. Here weft aborts the calls and reports (DeviceWatch). Values that the user has set
+/// stay, unless they would end the process first.
+void keep_process() {
+  for (const char* name : {"TORCH_NCCL_ASYNC_ERROR_HANDLING", "NCCL_ASYNC_ERROR_HANDLING"}) {
+    const auto given = c10::utils::get_env(name);
+    if (!given || *given == "0" || *given == "2") continue;
+    throw InputError(fmt::format(
+        "{}={} ends the process by a signal before weft can say which rank and call failed: unset it, or set it to {}", name,
+        *given, kCleansUpOnly));
+  }
+  for (const char* name : {"TORCH_NCCL_ENABLE_MONITORING"}) {
+    if (c10::utils::check_env(name) != true) continue;
+    throw InputError(fmt::format("{}=1 ends the process by a signal if a call is stuck, without weft's error: unset it", name));
+  }
+  const std::pair<const char*, const char*> values[] = {
+      {"TORCH_NCCL_ASYNC_ERROR_HANDLING", "2"},
+      {"TORCH_NCCL_ENABLE_MONITORING", "0"},
+      {"TORCH_NCCL_RETHROW_CUDA_ERRORS", "0"},         // in the watchdog's thread, where nobody catches them
+      {"TORCH_NCCL_DUMP_ON_TIMEOUT", "0"},             // asks the store once per second
+      {"TORCH_NCCL_WAIT_TIMEOUT_DUMP_MILSEC", "250"},  // a quarter of the time that the watchdog sleeps after a failure
+      {"TORCH_NCCL_SHOW_EAGER_INIT_P2P_SERIALIZATION_WARNING", "0"}};
+  for (const auto& [name, value] : values) {
+    if (!c10::utils::has_env(name)) c10::utils::set_env(name, value);
+  }
+}
+
+/// Connects at once: c10d then uses one communicator, and one stream, for collectives and messages with all neighbours, instead
+/// of another for each pair at its first message.
 c10::intrusive_ptr<c10d::Backend> connect_nccl(const DeviceEngineOptions& group) {
   check_ports(group.name);
+  keep_process();
   auto options = c10d::ProcessGroupNCCL::Options::create();
-  options->timeout = group.timeout;
-  return c10::make_intrusive<c10d::ProcessGroupNCCL>(group.store, group.rank, group.size, options);
+  options->timeout = group.timeout + kAfterWeft;
+  auto engine = c10::make_intrusive<c10d::ProcessGroupNCCL>(group.store, group.rank, group.size, options);
+  engine->eagerConnectSingleDevice(group.device);
+  return engine;
 }
 
 }  // namespace
