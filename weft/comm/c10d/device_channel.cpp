@@ -97,7 +97,7 @@ DeviceChannel::DeviceChannel(const GroupPlan& plan)
       .device = device_,
       .timeout = timeout_,
       .closed_peer = [records = records_] { return records->closed_peer(); },
-      .on_failure = [records = records_](int culprit, const std::string& text) { records->fail(culprit, text); }});
+      .on_failure = [records = records_](const DeviceFailure& failure) { records->fail(failure.culprit, failure.text); }});
 }
 
 // Peers that find this rank gone while it still has calls in flight get an error; so it finishes them, then leaves.
@@ -151,10 +151,13 @@ std::shared_ptr<DeviceCall> DeviceChannel::follow(const Call& call, const c10::i
   return followed;
 }
 
-void DeviceChannel::report(const Call& call, const c10::Error& error) {
+void DeviceChannel::report(const Call& call, const std::exception& error) {
   throw_if_failed();
-  throw CommError(fmt::format("{} in {}: {}", rank_name(axis_, axis_.index), describe(call, axis_),
-                              first_line_of(error.what_without_backtrace())));
+  const auto* thrown = dynamic_cast<const c10::Error*>(&error);
+  const DeviceFailure failure = watch_->explain(call, first_line_of(thrown ? thrown->what_without_backtrace() : error.what()));
+  records_->fail(failure.culprit, failure.text);
+  throw_if_failed();
+  throw CommError(failure.text);
 }
 
 void DeviceChannel::abort() {

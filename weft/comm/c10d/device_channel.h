@@ -16,10 +16,12 @@
 #pragma once
 
 #include <atomic>
+#include <exception>
 #include <memory>
 #include <string>
 #include <string_view>
 
+#include "weft/base/error.h"
 #include "weft/comm/c10d/device_watch.h"
 #include "weft/comm/c10d/gloo_backend.h"
 #include "weft/comm/c10d/message_checks.h"
@@ -55,13 +57,15 @@ class DeviceChannel {
     throw_if_failed();
     try {
       action();
-    } catch (const c10::Error& error) {
+    } catch (const Error&) {
+      throw;
+    } catch (const std::exception& error) {
       report(call, error);
     }
   }
 
  private:
-  [[noreturn]] void report(const Call& call, const c10::Error& error);
+  [[noreturn]] void report(const Call& call, const std::exception& error);
   void warm_up(const GroupPlan& plan);
   void abort();
 

@@ -117,18 +117,18 @@ void DeviceWatch::run() {
   while (!changed_.wait_for(lock, kLookAtCalls, [this] { return stopping_; })) {
     if (calls_.empty()) continue;
     lock.unlock();
-    const std::optional<Failure> failure = look();
+    const std::optional<DeviceFailure> failure = look();
     lock.lock();
     if (!failure) continue;
     failed_ = true;
     calls_.clear();
     changed_.notify_all();
     lock.unlock();
-    return options_.on_failure(failure->culprit, failure->text);
+    return options_.on_failure(*failure);
   }
 }
 
-std::optional<DeviceWatch::Failure> DeviceWatch::look() {
+std::optional<DeviceFailure> DeviceWatch::look() {
   std::shared_ptr<DeviceCall> before;
   while (true) {
     std::shared_ptr<DeviceCall> oldest;
@@ -143,27 +143,27 @@ std::optional<DeviceWatch::Failure> DeviceWatch::look() {
       since_ = Clock::now();
       gone_.reset();
     }
-    if (const std::optional<Failure> failure = look_at(*oldest)) return failure;
+    if (const std::optional<DeviceFailure> failure = look_at(*oldest)) return failure;
     if (!ended_) return std::nullopt;
     before = std::move(oldest);
   }
 }
 
-std::optional<DeviceWatch::Failure> DeviceWatch::look_at(DeviceCall& call) {
+std::optional<DeviceFailure> DeviceWatch::look_at(DeviceCall& call) {
   try {
     ended_ = call.has_ended();
   } catch (const std::exception&) {
-    return failure_of(call.call(), error_text(std::current_exception()));
+    return explain(call.call(), error_text(std::current_exception()));
   }
   if (ended_) return std::nullopt;
-  if (const std::string error = engine_error(); !error.empty()) return failure_of(call.call(), error);
-  if (const std::optional<Failure> failure = look_for_gone(call.call())) return failure;
+  if (const std::string error = engine_error(); !error.empty()) return explain(call.call(), error);
+  if (const std::optional<DeviceFailure> failure = look_for_gone(call.call())) return failure;
   if (Clock::now() - since_ < options_.timeout + kAfterComparison) return std::nullopt;
-  return failure_of(call.call(), fmt::format("the ranks have made this call, but {} has not finished it after {:.1f} s",
-                                             options_.device.str(), static_cast<double>(options_.timeout.count()) / 1e3));
+  return explain(call.call(), fmt::format("the ranks have made this call, but {} has not finished it after {:.1f} s",
+                                          options_.device.str(), static_cast<double>(options_.timeout.count()) / 1e3));
 }
 
-std::optional<DeviceWatch::Failure> DeviceWatch::look_for_gone(const Call& call) {
+std::optional<DeviceFailure> DeviceWatch::look_for_gone(const Call& call) {
   const auto now = Clock::now();
   std::optional<int> closed;
   if (now - since_ >= kProbeAfter && now - probed_ >= kProbeAfter) {
@@ -177,16 +177,24 @@ std::optional<DeviceWatch::Failure> DeviceWatch::look_for_gone(const Call& call)
   if (!gone_) gone_ = now;
   if (!closed && now - *gone_ < kToFinishCall) return std::nullopt;
   const RankTable::Report report = options_.table->report(wait_in(call, options_.axis, others_in(call, options_.axis)), 0.0);
-  if (report.evident()) return Failure{report.culprit, report.text};
-  if (!closed) return std::nullopt;
-  return Failure{options_.axis.ranks[static_cast<size_t>(*closed)],
-                 fmt::format("{}: its connection to rank {} has closed; waits: {}", rank_name(options_.axis, *closed),
-                             options_.axis.ranks[static_cast<size_t>(options_.axis.index)], describe(call, options_.axis))};
+  if (report.evident()) return DeviceFailure{report.culprit, report.text};
+  return closed ? std::optional(connection_closed(call, *closed)) : std::nullopt;
 }
 
-DeviceWatch::Failure DeviceWatch::failure_of(const Call& call, const std::string& problem) const {
+DeviceFailure DeviceWatch::explain(const Call& call, const std::string& problem) const {
+  const RankRow wait = wait_in(call, options_.axis, others_in(call, options_.axis));
+  const RankTable::Report report = options_.table->report(wait, 0.0, kToFinishCall);
+  if (report.evident()) return {report.culprit, report.text};
+  if (const std::optional<int> closed = options_.closed_peer()) return connection_closed(call, *closed);
   return {-1,
           fmt::format("{} in {}: {}", rank_name(options_.axis, options_.axis.index), describe(call, options_.axis), problem)};
+}
+
+DeviceFailure DeviceWatch::connection_closed(const Call& call, int peer) const {
+  const int rank = options_.axis.ranks[static_cast<size_t>(peer)];
+  return {rank, fmt::format("{} has closed its connection, or its process has died; rank {} waits: {}",
+                            rank_name(options_.axis, peer), options_.axis.ranks[static_cast<size_t>(options_.axis.index)],
+                            describe(call, options_.axis))};
 }
 
 std::string DeviceWatch::engine_error() {

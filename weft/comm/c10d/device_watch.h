@@ -50,6 +50,12 @@ class DeviceCall {
   std::shared_ptr<c10::Event> waited_;        ///< after the place where a stream waits for it
 };
 
+/// Why a group on a device has failed.
+struct DeviceFailure {
+  int culprit = -1;  ///< world rank to blame, or -1
+  std::string text;
+};
+
 class DeviceWatch {
  public:
   struct Options {
@@ -58,10 +64,8 @@ class DeviceWatch {
     c10::intrusive_ptr<c10d::Backend> engine;
     at::Device device;
     std::chrono::milliseconds timeout;
-    /// Returns the position of a rank on another host whose connection has closed.
-    std::function<std::optional<int>()> closed_peer;
-    /// Called once, from the thread, with the rank to blame, or -1, and the error's text.
-    std::function<void(int culprit, const std::string& text)> on_failure;
+    std::function<std::optional<int>()> closed_peer;       ///< a rank of another host whose connection has closed; thread-safe
+    std::function<void(const DeviceFailure&)> on_failure;  ///< called once, from the thread
   };
   explicit DeviceWatch(Options options);
   ~DeviceWatch();
@@ -71,21 +75,20 @@ class DeviceWatch {
   void add(std::shared_ptr<DeviceCall> call);
   /// Returns whether all calls have ended by the deadline; false at once after a failure.
   bool finish(const Deadline& deadline);
+  /// Explains a call that the engine has failed: by a rank that has gone, looked for during up to a second, else by `problem`.
+  /// Thread-safe.
+  DeviceFailure explain(const Call& call, const std::string& problem) const;
 
  private:
   using Clock = std::chrono::steady_clock;
-  struct Failure {
-    int culprit = -1;
-    std::string text;
-  };
 
   void run();
   /// Looks at the oldest call until one is unfinished.
-  std::optional<Failure> look();
-  std::optional<Failure> look_at(DeviceCall& call);
+  std::optional<DeviceFailure> look();
+  std::optional<DeviceFailure> look_at(DeviceCall& call);
   /// What a rank that has gone does to the call.
-  std::optional<Failure> look_for_gone(const Call& call);
-  Failure failure_of(const Call& call, const std::string& problem) const;
+  std::optional<DeviceFailure> look_for_gone(const Call& call);
+  DeviceFailure connection_closed(const Call& call, int peer) const;
   std::string engine_error();
 
   Options options_;
