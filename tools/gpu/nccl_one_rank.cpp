@@ -60,7 +60,8 @@ bool check(bool tree_order) {
   const World world = World::threads(2).front();  // a world of one rank has no store
   const Stopwatch start;
   const Axis axis{.name = "one", .ranks = {0}, .index = 0};
-  const auto backend = make_nccl_backend({axis, {world.host(0)}, world.next_group_store(), options, Deadline(options.timeout)});
+  const auto backend =
+      make_device_backend({axis, {world.host(0)}, world.next_group_store(), options, Deadline(options.timeout)});
   const at::Tensor want = at::arange(kNumel, at::TensorOptions().dtype(at::kFloat).device(options.device));
   const auto found = values(*backend, want);
   const double start_s = start.seconds();

@@ -129,6 +129,10 @@ const Traffic& Group::traffic() const {
 
 int64_t Group::memory_bytes() const { return backend_ ? backend_->memory_bytes() : 0; }
 
+void Group::throw_if_failed() const {
+  if (backend_) backend_->throw_if_failed();
+}
+
 Work Group::all_reduce(const at::Tensor& tensor, ReduceOp op, std::string_view what) const {
   check_tensor(tensor, backend_.get(), Operation::all_reduce, what);
   check_reducible(tensor, backend_.get(), Operation::all_reduce, what);

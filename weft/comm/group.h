@@ -64,6 +64,10 @@ class Group {
   /// memory of GroupOptions::device elsewhere. Collective: every rank calls it with the same size.
   at::Tensor allocate(int64_t numel, at::ScalarType dtype, std::string_view what) const;
 
+  /// Throws the error that has ended the group. On a device, where Work::wait() does not make the host wait, results are right
+  /// only if this does not throw after the host has synchronised with the device.
+  void throw_if_failed() const;
+
   /// Totals of this rank's calls on the group.
   const Traffic& traffic() const;
 

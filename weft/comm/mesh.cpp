@@ -7,7 +7,6 @@
 #include <set>
 
 #include "weft/base/error.h"
-#include "weft/base/port_range.h"
 #include "weft/base/time_limit.h"
 #include "weft/comm/c10d/c10d_backends.h"
 #include "weft/comm/call/backend.h"
@@ -29,10 +28,10 @@ std::string shape(const std::vector<AxisSize>& axes) {
 
 // Options that must match so that ranks understand each other's calls and memory.
 std::string call_text(const std::string& name, const GroupOptions& options) {
-  return fmt::format("group(\"{}\", backend {} on {}, sums {}, across hosts {}, messages of {} bytes)", name,
-                     kBackends.of(options.backend), options.device.is_cpu() ? "cpu" : "gpu",
+  return fmt::format("group(\"{}\", backend {} on {}, sums {}, across hosts {}, messages of {} bytes{})", name,
+                     kBackends.of(options.backend), c10::DeviceTypeName(options.device.type(), /*lower_case=*/true),
                      options.tree_order ? "in tree order" : "in any order", kAcrossHosts.of(options.across_hosts),
-                     options.message_bytes);
+                     options.message_bytes, options.passes_messages ? " between neighbours" : "");
 }
 
 // Ranks with different axes or options would otherwise wait for each other in different places.
@@ -56,22 +55,19 @@ void check_shm(const GroupPlan& plan) {
     throw InputError(fmt::format("group \"{}\": shm needs all ranks on one host", plan.axis.name));
   }
   if (plan.options.device.is_cpu()) return;
-  throw InputError(fmt::format("group \"{}\": shm needs CPU tensors, but this rank's are on {}; use backend nccl for GPUs",
+  throw InputError(fmt::format("group \"{}\": shm needs CPU tensors, but this rank's are on {}; use backend auto",
                                plan.axis.name, plan.options.device.str()));
 }
 
 std::shared_ptr<Backend> make_nccl(const GroupPlan& plan) {
-  if (const auto range = port_range()) {
-    throw InputError(
-        fmt::format("group \"{}\": NCCL uses any port and ignores WEFT_PORTS and run.ports ({}-{}): remove them, and "
-                    "narrow the system's port range on each host: sysctl net.ipv4.ip_local_port_range=\"{} {}\"",
-                    plan.axis.name, range->first, range->last, range->first, range->last));
+  if (plan.options.device.is_cpu()) {
+    throw InputError(fmt::format("group \"{}\": NCCL moves tensors of GPUs, but this rank's are on the CPU; use backend auto",
+                                 plan.axis.name));
   }
-  return make_nccl_backend(plan);
+  return make_device_backend(plan);
 }
 
 std::shared_ptr<Backend> make_backend(const GroupPlan& plan) {
-  const bool one_host = on_one_host(plan.hosts);
   switch (plan.options.backend) {
     case BackendKind::shm:
       check_shm(plan);
@@ -83,12 +79,8 @@ std::shared_ptr<Backend> make_backend(const GroupPlan& plan) {
     case BackendKind::automatic:
       break;
   }
-  if (plan.options.device.is_cuda()) return make_nccl(plan);
-  if (one_host) {
-    check_shm(plan);
-    return make_shm_backend(plan);
-  }
-  return make_host_backend(plan);
+  if (!plan.options.device.is_cpu()) return make_device_backend(plan);
+  return on_one_host(plan.hosts) ? make_shm_backend(plan) : make_host_backend(plan);
 }
 
 }  // namespace
@@ -160,7 +152,8 @@ Group Mesh::group(const Axis& axis, const GroupOptions& given) const {
     std::vector<std::string> hosts;
     hosts.reserve(axis.ranks.size());
     for (int rank : axis.ranks) hosts.push_back(world_.host(rank));
-    Group group(make_backend({axis, std::move(hosts), store.below(fmt::format("{}", axis.ranks.front())), options, deadline}));
+    Group group(make_backend({axis, std::move(hosts), store.below(fmt::format("{}", axis.ranks.front())), options, deadline,
+                              world_.device_channels()}));
     store.throw_if_failed();  // a late rank finds what the others left behind when they gave up
     return group;
   } catch (const Error& error) {

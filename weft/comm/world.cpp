@@ -6,6 +6,7 @@
 #include <optional>
 
 #include "weft/base/error.h"
+#include "weft/comm/call/backend.h"
 #include "weft/comm/host/host_name.h"
 #include "weft/comm/join.h"
 #include "weft/comm/rank_environment.h"
@@ -26,6 +27,7 @@ struct World::State {
   int attempt = 0;
   int parts = 0;
   std::shared_ptr<Store::Failure> failure;  ///< this attempt's failure
+  std::shared_ptr<DeviceChannels> channels = std::make_shared<DeviceChannels>();
 
   void count_neighbours() {
     local_rank = local_size = 0;
@@ -133,6 +135,8 @@ Store& World::store() const {
   if (!state_->store) throw InputError("a world of one rank has no store");
   return *state_->store;
 }
+
+const std::shared_ptr<DeviceChannels>& World::device_channels() const { return state_->channels; }
 
 // Ranks create groups together in attempts. When an attempt fails, all ranks leave it, each at the group it has reached; their
 // next groups, counted from 0 again, belong to the next attempt, which ignores that failure.

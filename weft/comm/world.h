@@ -13,6 +13,7 @@
 namespace weft {
 
 class Store;
+struct DeviceChannels;
 
 /// This rank's place among all ranks.
 class World {
@@ -45,6 +46,9 @@ class World {
 
   /// Key-value store of all ranks, for building groups (comm/store/store.h). Throws InputError in a world of one rank.
   Store& store() const;
+
+  /// Connections of this world's groups on devices (comm/call/backend.h).
+  const std::shared_ptr<DeviceChannels>& device_channels() const;
 
   /// Returns the part of the store for the next group, the same on all ranks that create their groups in the same order.
   Store next_group_store() const;

@@ -117,7 +117,9 @@ TEST(Device, SharedMemoryIsNotTakenForOthersThanTheCpu) {
       Mesh(world, {{"dp", 2}}).group(Mesh(world, {{"dp", 2}}).axis("dp"), {.device = at::kMeta});
       ADD_FAILURE() << "nothing was thrown";
     } catch (const InputError& error) {
-      EXPECT_STREQ(error.what(), "group \"dp\": shm needs CPU tensors, but this rank's are on meta; use backend nccl for GPUs");
+      EXPECT_STREQ(error.what(),
+                   "group \"dp\": this build cannot move tensors of meta between ranks: for NVIDIA's GPUs configure weft with "
+                   "-DWEFT_CUDA=ON; for another device call register_device_engine()");
     }
   });
 }

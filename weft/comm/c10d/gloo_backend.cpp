@@ -22,6 +22,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 constexpr std::chrono::milliseconds kLookEvery{200};
+constexpr std::chrono::milliseconds kToFinish{300};
 constexpr std::chrono::milliseconds kShowInTableAfter{50};
 /// A dying rank closes its connections before its process ends.
 constexpr std::chrono::milliseconds kEvidence{1000};
@@ -148,17 +149,32 @@ GlooBackend::GlooBackend(const GroupPlan& plan, const MakeOperations& make, bool
 /// Finishes calls that nobody waited for, since peers still take part in them, unless this rank leaves after an error.
 GlooBackend::~GlooBackend() {
   const Deadline deadline = timeout_;
+  if (std::uncaught_exceptions() == 0) finish_calls(deadline);
   {
-    std::unique_lock lock(mutex_);
+    const std::lock_guard lock(mutex_);
+    if (!tasks_.empty()) close_under_lock();
     stopping_ = true;
     changed_.notify_all();
-    if (!failure_ && std::uncaught_exceptions() == 0)
-      changed_.wait_until(lock, deadline.end(), [this] { return tasks_.empty(); });
-    closed_ = !tasks_.empty();
-    if (closed_) engine_->close();
   }
   thread_.join();
   if (!failure_ && !closed_) engine_->wait_until_sent(deadline);
+}
+
+bool GlooBackend::finish_calls(const Deadline& deadline) {
+  std::unique_lock lock(mutex_);
+  changed_.wait_until(lock, deadline.end(), [this] { return failure_ || tasks_.empty(); });
+  return !failure_ && tasks_.empty();
+}
+
+void GlooBackend::end_calls() {
+  const std::lock_guard lock(mutex_);
+  close_under_lock();
+}
+
+void GlooBackend::close_under_lock() {
+  if (closed_) return;
+  closed_ = true;
+  engine_->close();
 }
 
 Work GlooBackend::submit(const Call& call, std::function<void()> run) {
@@ -186,7 +202,7 @@ void GlooBackend::run_tasks() {
     run(*task);
     lock.lock();
     tasks_.pop_front();
-    if (stopping_ && tasks_.empty()) changed_.notify_all();
+    if (tasks_.empty()) changed_.notify_all();
   }
 }
 
@@ -204,7 +220,7 @@ void GlooBackend::run(Task& task) {
       if (watch_) engine_->close();  // ranks that wait for this one notice nothing else
       throw;
     } catch (const std::exception& thrown) {
-      fail(wait_row(task.call(), task.number()), begin, first_line_of(thrown.what()));
+      fail_in(wait_row(task.call(), task.number()), begin, first_line_of(thrown.what()));
     }
   } catch (const std::exception& error) {
     failure = {lost_rank_of(error), error.what()};
@@ -223,13 +239,14 @@ RankRow GlooBackend::wait_row(const Call& call, uint64_t number) const {
 void GlooBackend::finish(const std::function<bool(std::chrono::milliseconds)>& ended) {
   const Deadline deadline = timeout_;
   while (!ended(kLookEvery)) {
-    if (table_->any_gone(axis().ranks)) throw std::runtime_error("a rank has ended or failed");
+    // A rank that has ended may have finished this call first.
+    if (table_->any_gone(axis().ranks) && !ended(kToFinish)) throw std::runtime_error("a rank has ended or failed");
     if (is_closed()) throw std::runtime_error("this rank is leaving");
     if (deadline.passed()) throw std::runtime_error(fmt::format("not finished after {:.1f} s", timeout_.count() / 1000.0));
   }
 }
 
-void GlooBackend::fail(const RankRow& wait, Clock::time_point begin, const std::string& problem) {
+void GlooBackend::fail_in(const RankRow& wait, Clock::time_point begin, const std::string& problem) {
   const bool late = Clock::now() - begin >= timeout_;
   if (is_closed()) throw CommError(problem);  // the destructor closed the connections; nobody waits
   const double waited_s = late ? static_cast<double>(timeout_.count()) / 1e3 : 0.0;
@@ -259,14 +276,25 @@ void GlooBackend::set_failure(const Failure& failure) {
     if (failure_) return;
     failure_ = failure;
     action = std::move(on_failure_);
+    changed_.notify_all();
   }
   table_->fail(failure.culprit, failure.text);
   if (action) action();
 }
 
+void GlooBackend::fail(int culprit, const std::string& text) {
+  set_failure({culprit, text});
+  engine_->close();
+}
+
+std::optional<int> GlooBackend::closed_peer() { return one_host_ ? std::nullopt : engine_->closed_peer(); }
+
 void GlooBackend::on_failure(std::function<void()> action) {
-  const std::lock_guard lock(mutex_);
-  on_failure_ = std::move(action);
+  {
+    const std::lock_guard lock(mutex_);
+    if (!failure_) on_failure_ = std::move(action);
+  }
+  if (action) action();  // has failed before
 }
 
 }  // namespace weft

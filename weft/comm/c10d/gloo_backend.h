@@ -47,9 +47,19 @@ class GlooBackend : public Backend {
 
   /// Only compares the ranks' calls, for a back end that moves the data itself.
   Work compare(const Call& call);
-  void throw_if_failed();
-  /// Sets an action that the group's thread calls once when the group fails.
+  /// The same for a message to or from position call.root; the Work may be waited for in another thread.
+  Work compare_message(const Call& call);
+  void throw_if_failed() override;
+  /// Sets an action that is called once, from any thread, when the group fails.
   void on_failure(std::function<void()> action);
+  /// Ends the group with an error that names rank `culprit`, or -1, unless it has failed before. Thread-safe.
+  void fail(int culprit, const std::string& text);
+  /// Returns whether all calls have ended by the deadline; at once if the group has failed.
+  bool finish_calls(const Deadline& deadline);
+  /// Ends calls under way without an error: this rank leaves.
+  void end_calls();
+  /// Returns the position of a rank whose connection has closed, for one on another host.
+  std::optional<int> closed_peer();
 
  private:
   /// An error as a value, because threads cannot share an exception.
@@ -58,6 +68,7 @@ class GlooBackend : public Backend {
     std::string text;
   };
   class Task;
+  enum class Caller;
   class Sending;
   class Receiving;
 
@@ -69,8 +80,9 @@ class GlooBackend : public Backend {
   /// Waits for c10d: `ended(slice)` returns whether the operation ended within `slice`, and throws if it failed.
   void finish(const std::function<bool(std::chrono::milliseconds)>& ended);
   /// Ends the group with the cause of an engine failure in a call that began at `begin`.
-  [[noreturn]] void fail(const RankRow& wait, std::chrono::steady_clock::time_point begin, const std::string& problem);
-  bool is_closed();  ///< returns whether the destructor has given up
+  [[noreturn]] void fail_in(const RankRow& wait, std::chrono::steady_clock::time_point begin, const std::string& problem);
+  bool is_closed();  ///< returns whether this rank has given up calls under way
+  void close_under_lock();
   void set_failure(const Failure& failure);
   /// Runs a part of a message on the caller's thread; an error ends the group.
   void or_fail(const Call& call, const std::function<void()>& action);
@@ -91,7 +103,7 @@ class GlooBackend : public Backend {
   std::condition_variable changed_;
   std::deque<std::shared_ptr<Task>> tasks_;
   bool stopping_ = false;
-  bool closed_ = false;  ///< the destructor gave up on unfinished calls
+  bool closed_ = false;  ///< this rank gave up unfinished calls
   std::function<void()> on_failure_;
   std::optional<Failure> failure_;  ///< the failure that ended the group
   std::thread thread_;

@@ -26,10 +26,14 @@ at::Tensor plain(const at::Tensor& tensor) { return tensor.variable_data(); }
 
 }  // namespace
 
+/// Whether the rank itself waits for a message, or only a thread beside it.
+enum class GlooBackend::Caller { waits, continues };
+
 // A message is a CallRecord and, unless it is empty, its data. Keeps the tensors of both until c10d has sent them.
 class GlooBackend::Sending : public Work::State {
  public:
-  Sending(GlooBackend& backend, const Call& call, const at::Tensor& tensor) : backend_(backend), call_(call), what_(call.what) {
+  Sending(GlooBackend& backend, const Call& call, const at::Tensor& tensor, Caller caller)
+      : backend_(backend), call_(call), what_(call.what), table_(caller == Caller::waits ? backend.table_ : nullptr) {
     call_.what = what_;
     CallRecord record;
     write_record(record, call, 0);
@@ -42,7 +46,7 @@ class GlooBackend::Sending : public Work::State {
   }
   void wait() override {
     if (sends_.empty()) return;
-    const RankTable::Waiting shown(backend_.table_, backend_.wait_row(call_, 0));
+    const RankTable::Waiting shown(table_, backend_.wait_row(call_, 0));
     backend_.or_fail(call_, [this] {
       for (; !sends_.empty(); sends_.erase(sends_.begin())) sends_.front()->wait();
     });
@@ -52,6 +56,7 @@ class GlooBackend::Sending : public Work::State {
   GlooBackend& backend_;
   Call call_;
   std::string what_;
+  std::shared_ptr<RankTable> table_;  ///< that shows the wait, or null
   std::vector<Operations::Pending> sends_;
 };
 
@@ -59,8 +64,13 @@ class GlooBackend::Sending : public Work::State {
 // record and the data are requested together. The record is checked first; if it is wrong, the data is not waited for.
 class GlooBackend::Receiving : public Work::State {
  public:
-  Receiving(GlooBackend& backend, const Call& call, const at::Tensor& tensor)
-      : backend_(backend), call_(call), what_(call.what), tensor_(tensor), header_{empty_record()} {
+  Receiving(GlooBackend& backend, const Call& call, const at::Tensor& tensor, Caller caller)
+      : backend_(backend),
+        call_(call),
+        what_(call.what),
+        table_(caller == Caller::waits ? backend.table_ : nullptr),
+        tensor_(tensor),
+        header_{empty_record()} {
     call_.what = what_;
     pending_ = start_call([&] { return backend.engine_->recv(header_, call.root, kRecordTag); });
     if (tensor_.numel() == 0) return;
@@ -69,7 +79,7 @@ class GlooBackend::Receiving : public Work::State {
   }
   void wait() override {
     if (!pending_) return;
-    const RankTable::Waiting shown(backend_.table_, backend_.wait_row(call_, 0));
+    const RankTable::Waiting shown(table_, backend_.wait_row(call_, 0));
     backend_.or_fail(call_, [this] {
       pending_->wait();
       CallRecord record;
@@ -84,6 +94,7 @@ class GlooBackend::Receiving : public Work::State {
   GlooBackend& backend_;
   Call call_;
   std::string what_;
+  std::shared_ptr<RankTable> table_;  ///< that shows the wait, or null
   at::Tensor tensor_;
   std::vector<at::Tensor> header_, data_;
   Operations::Pending pending_, pending_data_;
@@ -101,21 +112,21 @@ void GlooBackend::or_fail(const Call& call, const std::function<void()>& action)
     engine_->close();
     throw;
   } catch (const std::exception& error) {
-    fail(wait_row(call, 0), begin, first_line_of(error.what()));
+    fail_in(wait_row(call, 0), begin, first_line_of(error.what()));
   }
 }
 
 Work GlooBackend::send(const at::Tensor& tensor, int peer, std::string_view what) {
   const Call call = describe_call(Operation::send, tensor, what, ReduceOp::sum, peer);
   Work work;
-  or_fail(call, [&] { work = Work(std::make_shared<Sending>(*this, call, tensor)); });
+  or_fail(call, [&] { work = Work(std::make_shared<Sending>(*this, call, tensor, Caller::waits)); });
   return work;
 }
 
 Work GlooBackend::receive(const at::Tensor& tensor, int peer, std::string_view what) {
   const Call call = describe_call(Operation::receive, tensor, what, ReduceOp::sum, peer);
   Work work;
-  or_fail(call, [&] { work = Work(std::make_shared<Receiving>(*this, call, tensor)); });
+  or_fail(call, [&] { work = Work(std::make_shared<Receiving>(*this, call, tensor, Caller::waits)); });
   return work;
 }
 
@@ -148,6 +159,16 @@ Work GlooBackend::barrier(std::string_view what) { return compare({.operation = 
 
 Work GlooBackend::compare(const Call& call) {
   return submit(call, [this] { operations_->barrier(); });
+}
+
+Work GlooBackend::compare_message(const Call& call) {
+  const at::Tensor nothing = at::zeros({0}, at::kByte);
+  Work work;
+  or_fail(call, [&] {
+    work = call.operation == Operation::send ? Work(std::make_shared<Sending>(*this, call, nothing, Caller::continues))
+                                             : Work(std::make_shared<Receiving>(*this, call, nothing, Caller::continues));
+  });
+  return work;
 }
 
 at::Tensor GlooBackend::allocate(int64_t numel, at::ScalarType dtype, std::string_view what) {

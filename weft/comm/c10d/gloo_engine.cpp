@@ -86,6 +86,19 @@ __attribute__((no_sanitize("vptr"))) void GlooEngine::close() {
   }
 }
 
+std::optional<int> GlooEngine::closed_peer() {
+  for (int peer = 0; peer < getSize(); ++peer) {
+    if (peer == getRank()) continue;
+    try {
+      std::vector<at::Tensor> byte{at::zeros({1}, at::kByte)};
+      start_call([&] { return send(byte, peer, kProbeTag); });
+    } catch (const std::exception&) {
+      return peer;
+    }
+  }
+  return std::nullopt;
+}
+
 void GlooEngine::wait_until_sent(const Deadline& deadline) const {
   const auto is_under_way = [](int socket) { return unconfirmed_bytes(socket) > 0; };
   while (std::any_of(sockets_.begin(), sockets_.end(), is_under_way) && !deadline.passed()) {

@@ -1,6 +1,7 @@
 // GlooEngine: c10d's Gloo, connected for one group, with connections that can be closed from outside.
 #pragma once
 
+#include <optional>
 #include <set>
 #include <string>
 
@@ -25,6 +26,9 @@ class GlooEngine : public c10d::ProcessGroupGloo {
 
   /// Ends operations in flight, so that no wait lasts until its timeout.
   void close();
+
+  /// Returns a rank whose process has closed its connection. Sends each rank a byte that nobody takes: call it seldom.
+  std::optional<int> closed_peer();
 
   /// Waits until the other hosts have received all data. Gloo's connections close with SO_LINGER of 0 s, which discards unsent
   /// data, yet Gloo considers a send done once the system has it. Without this, peers on a slow link would lose the end of the

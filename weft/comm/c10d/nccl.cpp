@@ -1,175 +1,72 @@
-// The NCCL back end, linked if weft is built with CUDA. c10d runs each call on its own stream, after the work on the caller's
-// stream, and Work::wait makes the caller's stream wait for it; the host continues.
-//
-// A companion Gloo group compares the ranks' calls in its own thread. A mismatch, a dead process or a missed deadline aborts
-// NCCL calls in flight and is thrown by the next call or wait on the group.
-#include <ATen/ops/zeros.h>
+// NCCL, the engine for tensors of GPUs, linked if weft is built with CUDA.
+#include <c10/util/env.h>
 #include <fmt/format.h>
 
-#include <deque>
+#include <chrono>
 #include <torch/csrc/distributed/c10d/ProcessGroupNCCL.hpp>
+#include <utility>
 
 #include "weft/base/error.h"
-#include "weft/comm/c10d/c10d_backends.h"
-#include "weft/comm/c10d/engine_store.h"
-#include "weft/comm/c10d/gloo_backend.h"
-#include "weft/comm/c10d/operations.h"
-#include "weft/comm/call/backend.h"
+#include "weft/base/port_range.h"
+#include "weft/comm/c10d/device_engines.h"
 
 namespace weft {
 namespace {
 
-class NcclBackend : public Backend {
- public:
-  explicit NcclBackend(const GroupPlan& plan)
-      : Backend(plan.axis),
-        device_(plan.options.device),
-        checker_(std::make_shared<GlooBackend>(plan)),
-        engine_(connect(plan)),
-        operations_(
-            engine_, rank(), size(), plan.options.tree_order,
-            [this](const Operations::Pending& work, FlatOperations::Step step) { follow(work, step); }, nccl_call_mutex()) {
-    checker_->on_failure([engine = engine_] { engine->abort(); });
-  }
+void check_ports(const std::string& group) {
+  const auto range = port_range();
+  if (!range) return;
+  throw InputError(
+      fmt::format("group \"{}\": NCCL uses any port and ignores WEFT_PORTS and run.ports ({}-{}): remove them, and narrow the "
+                  "system's port range on each host: sysctl net.ipv4.ip_local_port_range=\"{} {}\"",
+                  group, range->first, range->last, range->first, range->last));
+}
 
-  ~NcclBackend() override {
-    checker_.reset();
-    engine_->shutdown();
-  }
+constexpr int kCleansUpOnly = 2;  // c10d's name for: abort the calls, let the program report
+/// weft's own deadline, whose error names ranks and call, comes before c10d's.
+constexpr std::chrono::seconds kAfterWeft{60};
 
-  std::string_view kind() const override { return "nccl"; }
+/// By default c10d ends the process by SIGABRT when a call fails, is late or its watchdog is stuck, and a minute later than it
+/// noticed: its threads write traces first. Here weft aborts the calls and reports (DeviceWatch). Values that the user has set
+/// stay, unless they would end the process first.
+void keep_process() {
+  for (const char* name : {"TORCH_NCCL_ASYNC_ERROR_HANDLING", "NCCL_ASYNC_ERROR_HANDLING"}) {
+    const auto given = c10::utils::get_env(name);
+    if (!given || *given == "0" || *given == "2") continue;
+    throw InputError(fmt::format(
+        "{}={} ends the process by a signal before weft can say which rank and call failed: unset it, or set it to {}", name,
+        *given, kCleansUpOnly));
+  }
+  for (const char* name : {"TORCH_NCCL_ENABLE_MONITORING"}) {
+    if (c10::utils::check_env(name) != true) continue;
+    throw InputError(fmt::format("{}=1 ends the process by a signal if a call is stuck, without weft's error: unset it", name));
+  }
+  const std::pair<const char*, const char*> values[] = {
+      {"TORCH_NCCL_ASYNC_ERROR_HANDLING", "2"},
+      {"TORCH_NCCL_ENABLE_MONITORING", "0"},
+      {"TORCH_NCCL_RETHROW_CUDA_ERRORS", "0"},         // in the watchdog's thread, where nobody catches them
+      {"TORCH_NCCL_DUMP_ON_TIMEOUT", "0"},             // asks the store once per second
+      {"TORCH_NCCL_WAIT_TIMEOUT_DUMP_MILSEC", "250"},  // a quarter of the time that the watchdog sleeps after a failure
+      {"TORCH_NCCL_SHOW_EAGER_INIT_P2P_SERIALIZATION_WARNING", "0"}};
+  for (const auto& [name, value] : values) {
+    if (!c10::utils::has_env(name)) c10::utils::set_env(name, value);
+  }
+}
 
-  Work all_reduce(const at::Tensor& tensor, ReduceOp op, std::string_view what) override {
-    return run(call(Operation::all_reduce, tensor, what, op), [&] { operations_.all_reduce(tensor, op); });
-  }
-  Work reduce_scatter(const at::Tensor& output, const at::Tensor& input, ReduceOp op, std::string_view what) override {
-    return run(call(Operation::reduce_scatter, input, what, op), [&] { operations_.reduce_scatter(output, input, op); });
-  }
-  Work all_gather(const at::Tensor& output, const at::Tensor& input, std::string_view what) override {
-    return run(call(Operation::all_gather, output, what), [&] { operations_.all_gather(output, input); });
-  }
-  Work broadcast(const at::Tensor& tensor, int root, std::string_view what) override {
-    return run(call(Operation::broadcast, tensor, what, ReduceOp::sum, root), [&] { operations_.broadcast(tensor, root); });
-  }
-  Work all_to_all(const at::Tensor& output, const at::Tensor& input, std::string_view what) override {
-    return run(call(Operation::all_to_all, input, what), [&] { operations_.all_to_all(output, input); });
-  }
-  // The two calls of a message are not compared: NCCL matches them by order alone.
-  Work send(const at::Tensor& tensor, int peer, std::string_view what) override {
-    throw_if_failed();
-    if (tensor.numel() == 0) return {};
-    std::vector<at::Tensor> tensors{tensor};
-    return Work(std::make_shared<Following>(*this, describe(call(Operation::send, tensor, what, ReduceOp::sum, peer), axis()),
-                                            start_call([&] { return engine_->send(tensors, peer, 0); }, nccl_call_mutex())));
-  }
-  Work receive(const at::Tensor& tensor, int peer, std::string_view what) override {
-    throw_if_failed();
-    if (tensor.numel() == 0) return {};
-    std::vector<at::Tensor> tensors{tensor};
-    return Work(std::make_shared<Following>(*this,
-                                            describe(call(Operation::receive, tensor, what, ReduceOp::sum, peer), axis()),
-                                            start_call([&] { return engine_->recv(tensors, peer, 0); }, nccl_call_mutex())));
-  }
-  Work barrier(std::string_view what) override { return checker_->barrier(what); }
-  at::Tensor allocate(int64_t numel, at::ScalarType dtype, std::string_view what) override {
-    checker_->compare({.operation = Operation::allocate, .dtype = dtype, .numel = numel, .what = what}).wait();
-    return at::zeros({numel}, at::TensorOptions().dtype(dtype).device(device_));
-  }
-
- private:
-  // The last c10d operation of a call; the caller's stream waits for it only in wait().
-  class Following : public Work::State {
-   public:
-    Following(NcclBackend& backend, std::string doing, Operations::Pending work)
-        : backend_(backend), doing_(std::move(doing)), work_(std::move(work)) {}
-    void wait() override {
-      backend_.or_name(doing_, [this] { work_->wait(); });
-    }
-
-   private:
-    NcclBackend& backend_;
-    std::string doing_;
-    Operations::Pending work_;
-  };
-
-  static c10::intrusive_ptr<c10d::ProcessGroupNCCL> connect(const GroupPlan& plan) {
-    if (!plan.options.device.is_cuda()) {
-      throw InputError(
-          fmt::format("group \"{}\": NCCL needs a GPU, but the device is {}", plan.axis.name, plan.options.device.str()));
-    }
-    auto options = c10d::ProcessGroupNCCL::Options::create();
-    options->timeout = plan.options.timeout;
-    const std::string what = rank_name(plan.axis, plan.axis.index) + " starts NCCL";
-    try {
-      auto store = c10::make_intrusive<EngineStore>(plan.store.failing_on(nullptr).below("nccl"), plan.options.timeout, what);
-      return c10::make_intrusive<c10d::ProcessGroupNCCL>(store, plan.axis.index, plan.axis.size(), options);
-    } catch (const c10::Error& error) {
-      throw CommError(
-          fmt::format("{} cannot start NCCL: {}", rank_name(plan.axis, plan.axis.index), error.what_without_backtrace()));
-    }
-  }
-
-  // Work between two operations runs on the caller's stream, which waits; the Work waits for the last operation.
-  void follow(const Operations::Pending& work, FlatOperations::Step step) {
-    if (step == FlatOperations::Step::between) {
-      work->wait();
-    } else {
-      last_ = work;
-    }
-  }
-
-  template <class Action>
-  void or_name(const std::string& doing, Action action) {
-    throw_if_failed();
-    try {
-      action();
-    } catch (const c10::Error& error) {
-      throw_if_failed();
-      throw CommError(fmt::format("{} in {}: {}", rank_name(axis(), rank()), doing, error.what_without_backtrace()));
-    }
-  }
-
-  template <class Action>
-  Work run(const Call& call, Action action) {
-    throw_if_failed();
-    comparing_.push_back(checker_->compare(call));
-    last_ = nullptr;
-    const std::string doing = describe(call, axis());
-    or_name(doing, action);
-    return last_ ? Work(std::make_shared<Following>(*this, doing, std::move(last_))) : Work();
-  }
-
-  // Checks the finished comparisons; a later call checks those still in flight.
-  void throw_if_failed() {
-    checker_->throw_if_failed();
-    while (comparing_.size() > kComparisonsUnderWay) {
-      comparing_.front().wait();
-      comparing_.pop_front();
-    }
-  }
-
-  Call call(Operation operation, const at::Tensor& tensor, std::string_view what, ReduceOp op = ReduceOp::sum,
-            int root = -1) const {
-    if (!tensor.is_cuda()) {
-      throw InputError(fmt::format("{} \"{}\" on group \"{}\": NCCL needs a GPU tensor, but this one is on {}",
-                                   operation_name(operation), what, name(), tensor.device().str()));
-    }
-    return call_on(operation, tensor, what, op, root);
-  }
-
-  // Bounds how far the host runs ahead of the call comparison.
-  static constexpr size_t kComparisonsUnderWay = 256;
-
-  at::Device device_;
-  std::shared_ptr<GlooBackend> checker_;
-  c10::intrusive_ptr<c10d::ProcessGroupNCCL> engine_;
-  FlatOperations operations_;
-  std::deque<Work> comparing_;
-  Operations::Pending last_;
-};
+/// Connects at once: c10d then uses one communicator, and one stream, for collectives and messages with all neighbours, instead
+/// of another for each pair at its first message.
+c10::intrusive_ptr<c10d::Backend> connect_nccl(const DeviceEngineOptions& group) {
+  check_ports(group.name);
+  keep_process();
+  auto options = c10d::ProcessGroupNCCL::Options::create();
+  options->timeout = group.timeout + kAfterWeft;
+  auto engine = c10::make_intrusive<c10d::ProcessGroupNCCL>(group.store, group.rank, group.size, options);
+  engine->eagerConnectSingleDevice(group.device);
+  return engine;
+}
 
 }  // namespace
 
-std::shared_ptr<Backend> make_nccl_backend(const GroupPlan& plan) { return std::make_shared<NcclBackend>(plan); }
+std::map<at::DeviceType, DeviceEngineFactory> built_in_engines() { return {{at::kCUDA, connect_nccl}}; }
 
 }  // namespace weft

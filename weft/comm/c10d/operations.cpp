@@ -67,7 +67,7 @@ std::mutex& call_mutex() {
   return mutex;
 }
 
-std::mutex& nccl_call_mutex() {
+std::mutex& device_call_mutex() {
   static std::mutex mutex;
   return mutex;
 }

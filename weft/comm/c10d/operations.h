@@ -17,8 +17,8 @@ bool ends_within(c10d::Work& work, std::chrono::milliseconds time);
 
 /// Process-wide mutex of start_call() for Gloo.
 std::mutex& call_mutex();
-/// The same for NCCL, which has its own log. The first call between two ranks holds it while waiting for the other rank.
-std::mutex& nccl_call_mutex();
+/// The same for engines of devices: NCCL has its own log.
+std::mutex& device_call_mutex();
 
 /// Starts a c10d call. LibTorch 2.11 records every call in one process-wide log, whose table of groups it reads without a lock
 /// (FlightRecorder::record), so no two threads may start calls concurrently, on any group.

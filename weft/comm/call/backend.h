@@ -6,6 +6,7 @@
 
 #include <ATen/core/Tensor.h>
 
+#include <map>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -38,6 +39,9 @@ class Backend {
   virtual Work barrier(std::string_view what) = 0;
   virtual at::Tensor allocate(int64_t numel, at::ScalarType dtype, std::string_view what) = 0;
 
+  /// Throws the error that has ended the group, if its calls fail on a device while the host continues.
+  virtual void throw_if_failed() {}
+
   /// Bytes of the group's own memory (staging) that this rank accounts for.
   virtual int64_t memory_bytes() const { return 0; }
 
@@ -52,6 +56,13 @@ class Backend {
   Traffic traffic_;
 };
 
+class DeviceChannel;  // c10d/device_channel.h
+
+/// Connections of a world's groups on devices, by device and ranks. Groups of the same ranks share one while it lives.
+struct DeviceChannels {
+  std::map<std::string, std::weak_ptr<DeviceChannel>> by_ranks;
+};
+
 /// Inputs for creating a back end, such as its members and the store in which they meet.
 struct GroupPlan {
   Axis axis;
@@ -59,6 +70,7 @@ struct GroupPlan {
   Store store;                     ///< with the table of waiting ranks
   GroupOptions options;
   Deadline deadline = options.timeout;  ///< all ranks must have joined by then
+  std::shared_ptr<DeviceChannels> channels = std::make_shared<DeviceChannels>();
 };
 
 }  // namespace weft

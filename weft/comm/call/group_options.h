@@ -33,6 +33,9 @@ struct GroupOptions {
   bool tree_order = false;
   /// shm: bytes in flight to a peer before the sender waits. Each pair of ranks that communicate uses that much shared memory.
   int64_t message_bytes = 1 << 20;
+  /// Devices other than the CPU: neighbours, around the ring of the ranks, connect for send and receive when the group is made.
+  /// Other pairs connect at their first message.
+  bool passes_messages = false;
 };
 
 }  // namespace weft

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <optional>
+#include <utility>
 
 #include "weft/comm/store/store_errors.h"
 #include "weft/comm/store/waited.h"
@@ -101,10 +102,12 @@ std::string await_key(Store store, const std::string& key, const Deadline& deadl
   give_up(store, wait, timeout_s);
 }
 
-void await_all(Store store, const std::string& name, const Deadline& deadline, RankRow wait) {
+std::vector<std::string> gather_all(Store store, const std::string& name, const std::string& value, const Deadline& deadline,
+                                    RankRow wait) {
   const RankTable& table = *store.table();
   const auto own_place = std::find(wait.members.begin(), wait.members.end(), table.rank());
-  const Contribution own{name, static_cast<int>(own_place - wait.members.begin()), static_cast<int>(wait.members.size())};
+  const Contribution own{name, static_cast<int>(own_place - wait.members.begin()), static_cast<int>(wait.members.size()),
+                         value};
   wait.awaits = wait.members;
   std::erase(wait.awaits, table.rank());
   const auto narrow = [&wait](const Gathered& gathered) {
@@ -125,9 +128,9 @@ void await_all(Store store, const std::string& name, const Deadline& deadline, R
     lookout.now_awaits(wait.awaits);
     return !table.any_gone(wait.awaits) && !cannot_arrive(table.read(wait.awaits.front()));
   };
-  const Gathered gathered = store.gather(own, deadline, {kShowAfter, go_on});
+  Gathered gathered = store.gather(own, deadline, {kShowAfter, go_on});
   const double timeout_s = std::chrono::duration<double>(deadline.timeout()).count();
-  if (gathered.end == WaitEnd::came) return;
+  if (gathered.end == WaitEnd::came) return std::move(gathered.values);
   if (gathered.end == WaitEnd::silent) throw_silent(store, wait, timeout_s);
   if (gathered.other_rank >= 0) {
     throw CommError(fmt::format("{}: rank {} expects {} ranks there, but rank {} expects {}", wait.doing, table.rank(),
@@ -135,6 +138,10 @@ void await_all(Store store, const std::string& name, const Deadline& deadline, R
   }
   narrow(gathered);
   give_up(store, wait, timeout_s);
+}
+
+void await_all(Store store, const std::string& name, const Deadline& deadline, RankRow wait) {
+  gather_all(std::move(store), name, "", deadline, std::move(wait));
 }
 
 void report_failure(Store& store, const Error& error) {

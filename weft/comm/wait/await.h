@@ -4,6 +4,7 @@
 
 #include <chrono>
 #include <string>
+#include <vector>
 
 #include "weft/base/error.h"
 #include "weft/comm/store/store.h"
@@ -20,6 +21,10 @@ std::string await_key(Store store, const std::string& key, const Deadline& deadl
 
 /// Returns once all of wait.members have called this with `name`, used only once. One trip per rank. Throws like await_key().
 void await_all(Store store, const std::string& name, const Deadline& deadline, RankRow wait);
+
+/// The same, and returns the values that they gave, in their order.
+std::vector<std::string> gather_all(Store store, const std::string& name, const std::string& value, const Deadline& deadline,
+                                    RankRow wait);
 
 /// Reports `error` to all ranks that wait for this one, in its groups and in the store.
 void report_failure(Store& store, const Error& error);

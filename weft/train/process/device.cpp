@@ -2,6 +2,7 @@
 
 #include <ATen/Context.h>
 #include <ATen/detail/CUDAHooksInterface.h>
+#include <c10/core/impl/VirtualGuardImpl.h>
 #include <fmt/core.h>
 
 #include "weft/base/error.h"
@@ -9,7 +10,9 @@
 
 namespace weft {
 
-at::Device rank_device(const std::string& wish, const World& world) {
+namespace {
+
+at::Device find_device(const std::string& wish, const World& world) {
   if (wish == "cpu") return at::kCPU;
   const int gpus = at::hasCUDA() ? static_cast<int>(at::detail::getCUDAHooks().deviceCount()) : 0;
   // If srun gave each task its own GPUs, the first is this rank's; otherwise the ranks of a host see the same GPUs.
@@ -22,6 +25,14 @@ at::Device rank_device(const std::string& wish, const World& world) {
                     wish, world.local_rank(), gpus));
   }
   return at::Device(at::kCUDA, static_cast<at::DeviceIndex>(world.local_rank()));
+}
+
+}  // namespace
+
+at::Device rank_device(const std::string& wish, const World& world) {
+  const at::Device device = find_device(wish, world);
+  c10::impl::VirtualGuardImpl(device.type()).setDevice(device);
+  return device;
 }
 
 }  // namespace weft

@@ -9,8 +9,9 @@
 
 namespace weft {
 
-/// Returns the device for `wish`: "cpu", "cuda" (the GPU whose index is the rank's local rank) or "auto" (a GPU if build and
-/// host have one for every local rank). Throws InputError if a GPU is requested and this rank has none.
+/// Returns the device for `wish`, and makes it the calling thread's current device, where "cuda" without an index leads: "cpu",
+/// "cuda" (the GPU whose index is the rank's local rank) or "auto" (a GPU if build and host have one for every local rank).
+/// Throws InputError if a GPU is requested and this rank has none.
 at::Device rank_device(const std::string& wish, const World& world);
 
 }  // namespace weft

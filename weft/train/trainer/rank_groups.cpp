@@ -48,6 +48,8 @@ AxisSet known_as(const GroupSpec& spec) {
   return plain == spec.axes.end() ? spec.axes.front() : *plain;
 }
 
+bool has(const GroupSpec& spec, AxisSet axes) { return std::find(spec.axes.begin(), spec.axes.end(), axes) != spec.axes.end(); }
+
 Axis axis_of(const GroupSpec& spec, const Mesh& mesh, const Program& program) {
   if (spec.block >= 0) return tied_axis(mesh.axis("pp"), program.holders[spec.block], program.block_names[spec.block]);
   const AxisSet axes = known_as(spec);
@@ -63,8 +65,9 @@ RankGroups make_groups(const Mesh& mesh, const Program& program, const GroupOpti
     GroupOptions own = options;
     if (!spec.gradients) own.across_hosts = AcrossHosts::exact;
     if (spec.message_bytes > 0) own.message_bytes = spec.message_bytes;
+    own.passes_messages = spec.message_bytes > 0 || has(spec, kContextAxis);
     Axis axis = axis_of(spec, mesh, program);
-    const bool reduces = std::find(spec.axes.begin(), spec.axes.end(), replica_axes(program)) != spec.axes.end();
+    const bool reduces = has(spec, replica_axes(program));
     if (reduces && spec.block < 0 && own.tree_order) put_context_outermost(axis, mesh);
     const Group group = mesh.group(axis, own);
     groups.all.push_back(group);

@@ -13,6 +13,10 @@ namespace weft {
 struct RankGroups {
   AxisGroups by_axes;      ///< for the engine
   std::vector<Group> all;  ///< each group once, that of kDataAxes first
+
+  void throw_if_failed() const {
+    for (const Group& group : all) group.throw_if_failed();
+  }
 };
 
 /// Makes the groups of group_specs(); only groups for gradients use GroupOptions::across_hosts. Collective over the world.
