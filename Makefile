@@ -50,7 +50,7 @@ format:  ## rewrite the sources in the project's format
 lint: setup  ## layers, format and clang-tidy
 	@tools/bootstrap --lint
 	@tools/configure release
-	@tools/check_layers && tools/format --check && tools/lint
+	@tools/check_layers && tools/check_host_accesses && tools/format --check && tools/lint
 
 docs:  ## build the API reference: build/docs/html
 	@tools/bootstrap --docs

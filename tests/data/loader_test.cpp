@@ -332,13 +332,32 @@ class Changing final : public Dataset {
   bool in_type_;
 };
 
+/// Samples whose memory the host cannot read, as on a GPU.
+class Elsewhere final : public Dataset {
+ public:
+  int64_t size() const override { return 3; }
+  Batch get(const std::vector<int64_t>& indices, int64_t) const override {
+    const auto count = static_cast<int64_t>(indices.size());
+    return {.inputs = {at::empty({count, 2}, at::kMeta)}, .target = at::empty({count}, at::kMeta)};
+  }
+};
+
+TEST(Loader, JoinsEpochsOfSamplesOnADevice) {
+  Loader loader(std::make_shared<Elsewhere>(), Sampler(3, {}), {.global_batch = 2, .micro_batch = 2, .workers = 0});
+  for (int i = 0; i < 3; ++i) {
+    const Batch batch = loader.next();
+    EXPECT_TRUE(batch.inputs[0].is_meta() && batch.target.is_meta()) << i;
+    EXPECT_EQ(batch.inputs[0].sizes(), (at::IntArrayRef{2, 2})) << i;
+  }
+}
+
 TEST(Loader, RefusesRowsThatDifferWithinAMicroBatch) {
   for (const bool in_type : {false, true}) {
     for (const int workers : {0, 1}) {
       Loader loader(std::make_shared<Changing>(in_type), Sampler(3, {}),
                     {.global_batch = 2, .micro_batch = 2, .workers = workers});
       loader.next();
-      test::expect_input_error([&] { loader.next(); }, {"sample sizes or types differ"});
+      test::expect_input_error([&] { loader.next(); }, {"sample sizes, types or devices differ"});
     }
   }
 }

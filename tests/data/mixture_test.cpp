@@ -196,6 +196,23 @@ TEST(Mixture, ReportsForItsSources) {
   EXPECT_EQ(batch.target[3].item<int64_t>(), 2);
 }
 
+/// Samples whose memory the host cannot read, as on a GPU.
+class Elsewhere : public Numbers {
+ public:
+  using Numbers::Numbers;
+  Batch get(const std::vector<int64_t>& indices, int64_t epoch) const override {
+    Batch batch = Numbers::get(indices, epoch);
+    batch.inputs[0] = batch.inputs[0].to(at::kMeta);
+    return batch;
+  }
+};
+
+TEST(Mixture, RefusesSamplesOnADevice) {
+  const auto mixture =
+      open_mixture({{std::make_shared<Numbers>(0, 5), 1, "a"}, {std::make_shared<Elsewhere>(9, 5), 1, "b"}}, 1);
+  expect_input_error([&] { mixture->get({0, 1, 2, 3}, 0); }, {"samples of b are on meta; a source must give them on the CPU"});
+}
+
 TEST(Mixture, RefusesSamplesThatDiffer) {
   for (const auto& other : {Numbers(9, 5, at::kFloat), Numbers(9, 5, at::kLong, 2)}) {
     const auto mixture =

@@ -18,7 +18,8 @@ std::string samples_misfit(const Batch& batch, int64_t samples) {
 }
 
 bool have_like_rows(const at::Tensor& a, const at::Tensor& b) {
-  return a.scalar_type() == b.scalar_type() && a.dim() == b.dim() && a.sizes().slice(1) == b.sizes().slice(1);
+  return a.scalar_type() == b.scalar_type() && a.device() == b.device() && a.dim() == b.dim() &&
+         a.sizes().slice(1) == b.sizes().slice(1);
 }
 
 }  // namespace weft

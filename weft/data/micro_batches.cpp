@@ -1,6 +1,7 @@
 #include "weft/data/micro_batches.h"
 
 #include <ATen/Context.h>
+#include <ATen/ops/cat.h>
 #include <ATen/ops/empty.h>
 #include <c10/util/FunctionRef.h>
 #include <fmt/format.h>
@@ -18,16 +19,22 @@ namespace {
 
 constexpr int64_t kShareBytes = 256 << 10;  // smallest share worth handing to a thread
 
-/// Concatenates the rows of all parts. Not at::cat: it may start a second pool of OpenMP threads for this thread.
+/// Concatenates the rows of all parts. On the CPU not by at::cat, which may start a second pool of OpenMP threads for this
+/// thread.
 at::Tensor join_rows(const std::vector<Batch>& parts, c10::function_ref<const at::Tensor&(const Batch&)> tensor) {
   const at::Tensor& first = tensor(parts.front());
   auto sizes = first.sizes().vec();
   sizes[0] = 0;
   for (const Batch& part : parts) {
     if (!have_like_rows(tensor(part), first)) {
-      throw InputError("dataset: sample sizes or types differ between the two epochs of a micro-batch");
+      throw InputError("dataset: sample sizes, types or devices differ between the two epochs of a micro-batch");
     }
     sizes[0] += tensor(part).size(0);
+  }
+  if (!first.is_cpu()) {
+    std::vector<at::Tensor> rows;
+    for (const Batch& part : parts) rows.push_back(tensor(part));
+    return at::cat(rows);
   }
   at::Tensor out = at::empty(sizes, first.options());
   auto* bytes = static_cast<char*>(out.mutable_data_ptr());

@@ -28,6 +28,10 @@ struct Pick {
 /// pool of OpenMP threads for this thread.
 void scatter_rows(const at::Tensor& from, const std::vector<size_t>& rows, int64_t count, const std::string& name,
                   at::Tensor& to) {
+  if (!from.is_cpu()) {
+    throw InputError(
+        fmt::format("mixture: samples of {} are on {}; a source must give them on the CPU", name, from.device().str()));
+  }
   if (!to.defined()) {
     std::vector<int64_t> sizes = from.sizes().vec();
     sizes[0] = count;

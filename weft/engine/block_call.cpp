@@ -45,6 +45,7 @@ BlockCalls::BlockCalls(FlatModel& model) : model_(model), checked_(static_cast<s
 Tensors BlockCalls::named_forward(int block, const Tensors& inputs, const Context& context) {
   const std::string& name = model_.model().blocks[block].name;
   Tensors outputs;
+  const IdChecks::Scope scope(ids, context, name);
   try {
     keyed_call(model_, block, context, "", [&] { outputs = without_gaps(model_.block(block).forward(inputs, context)); });
   } catch (const c10::OutOfMemoryError&) {
@@ -97,8 +98,9 @@ Tensors BlockCalls::forward(int block, const Tensors& inputs, const Context& con
 }
 
 LossValue BlockCalls::loss(const Loss& loss, const Tensors& outputs, const at::Tensor& target, const Context& context,
-                           const Context& keyed) const {
+                           const Context& keyed) {
   LossValue value;
+  const IdChecks::Scope scope(ids, keyed, "the loss");
   try {
     keyed_loss_call(model_, keyed, "", [&] { value = loss(outputs, target, context); });
   } catch (const c10::OutOfMemoryError&) {

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "weft/nn/flat/flat_model.h"
+#include "weft/nn/id_checks.h"
 
 namespace weft {
 
@@ -19,7 +20,10 @@ class BlockCalls {
 
   /// Returns the loss of these outputs, always defined; `keyed` is the context that keys its random draws.
   LossValue loss(const Loss& loss, const Tensors& outputs, const at::Tensor& target, const Context& context,
-                 const Context& keyed) const;
+                 const Context& keyed);
+
+  /// Ids out of range that forwards and losses found on a device.
+  IdChecks ids;
 
  private:
   Tensors named_forward(int block, const Tensors& inputs, const Context& context);

@@ -160,10 +160,11 @@ void Engine::add_loss(const Forwarded& forwarded, EvaluationSum& sum) const {
   const Loss& measure = model.evaluation_loss ? model.evaluation_loss : model.loss;
   try {
     const LossValue loss = run_->calls.loss(measure, outputs, target, context, context);
+    const double sum_of_loss = run_->calls.ids.number(loss.sum);
     keyed_loss_call(model_, context, " hits", [&] {
       const auto count = [&](const Hits& hits) { return hits ? hits(outputs, target, context) : 0; };
       sum.add(forwarded.place,
-              {.loss = loss.sum.item<double>(), .count = loss.count, .hits = count(model.hits), .top5 = count(model.top5)});
+              {.loss = sum_of_loss, .count = loss.count, .hits = count(model.hits), .top5 = count(model.top5)});
     });
   } catch (const InputError& error) {
     throw InputError(fmt::format("evaluation, micro-batch {}: {}", forwarded.place, error.what()));
@@ -173,6 +174,7 @@ void Engine::add_loss(const Forwarded& forwarded, EvaluationSum& sum) const {
 EvaluationResult Engine::evaluate(const EvaluationPart& part, const NextMicroBatch& next) {
   EvaluationSum sum;
   forward_part(part, next, [&](const Forwarded& forwarded) { add_loss(forwarded, sum); });
+  run_->calls.ids.read();
   return sum.total(everyone(*program_, options_), device(), part.steps_done);
 }
 
@@ -199,6 +201,7 @@ void Engine::predict(const EvaluationPart& part, const NextMicroBatch& next, boo
   Transfers between_data_ranks(data, device());
   forward_part(part, next, [&](Forwarded& forwarded) {
     Tensors& outputs = forwarded.outputs;
+    run_->calls.ids.read();
     if (forwarded.mine) {
       if (stage_ranks_.back() == pp_rank_)
         outputs = whole_outputs(model_, std::move(outputs), forwarded.samples, forwarded.context);

@@ -78,7 +78,7 @@ void StepRun::loss(int micro) {
     Tensors own;
     for (const at::Tensor& output : outputs) own.push_back(batch_piece(output, piece, pieces));
     const LossValue value = loss_of(own, batch_piece(flight.batch.target, piece, pieces), micro, piece);
-    const double sum = value.sum.item<double>();
+    const double sum = calls.ids.number(value.sum);
     if (!std::isfinite(sum)) report_not_finite(micro, sum);
     sums.push_back(value.sum);
     losses[0][first_place + piece] = sum;
@@ -137,7 +137,7 @@ void StepRun::part_losses() {
 void StepRun::settle_loss() {
   if (loss_settled_) return;
   loss_settled_ = true;
-  losses_ = losses_.cpu();
+  losses_ = calls.ids.to_host(losses_);
   if (losses_.dim() == 1) part_losses();
   const double* losses = losses_.const_data_ptr<double>();
   const int64_t places = losses_.size(1);

@@ -81,6 +81,7 @@ void StepRun::begin(int64_t step, const InstructionList& list, const NextMicroBa
   }
   losses_ = at::zeros({3, options_.all_micro_batches * options_.blocks.batch_pieces}, at::TensorOptions(at::kDouble));
   transfers.begin();
+  calls.ids.clear();
   const auto blocks = static_cast<size_t>(model_.num_blocks());
   for (InFlight& flight : in_flight_) {
     flight = {};

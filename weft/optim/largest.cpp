@@ -13,6 +13,7 @@
 
 #include "weft/comm/threads/parallel_for.h"
 #include "weft/nn/kernels/largest_kernels.h"
+#include "weft/nn/operators_path.h"
 
 namespace weft {
 
@@ -58,7 +59,7 @@ int64_t largest_on_device(const std::vector<at::Tensor>& all) {
 
 int64_t largest_of_all(const std::vector<at::Tensor>& all) {
   if (all.empty()) return 0;
-  if (!all.front().is_cpu()) return largest_on_device(all);
+  if (!all.front().is_cpu() || forces_operators()) return largest_on_device(all);
   int64_t most = 0;
   for (const at::Tensor& values : all) most = std::max(most, largest_on_host(values));
   return most;

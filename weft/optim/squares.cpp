@@ -8,6 +8,7 @@
 
 #include "weft/base/math.h"
 #include "weft/nn/flat/flat_model.h"
+#include "weft/nn/operators_path.h"
 
 namespace weft {
 
@@ -43,7 +44,7 @@ void add_squares_of_device(const at::Tensor& values, int64_t before, ExactSum& s
 
 void add_squares(const at::Tensor& values, int64_t offset, ExactSum& sum) {
   const int64_t before = offset % kAlignElements;
-  if (!values.is_cpu()) return add_squares_of_device(values, before, sum);
+  if (!values.is_cpu() || forces_operators()) return add_squares_of_device(values, before, sum);
   const float* data = values.const_data_ptr<float>();
   for (int64_t begin = 0; begin < values.numel();) {
     const int64_t end = std::min(values.numel(), begin + kAlignElements - (offset + begin) % kAlignElements);

@@ -128,6 +128,15 @@ class Mislabelled : public Numbered {
   }
 };
 
+/// Has images whose memory the host cannot read, as on a GPU.
+class Elsewhere : public Numbered {
+  Batch get(const std::vector<int64_t>& indices, int64_t epoch) const override {
+    Batch batch = Numbered::get(indices, epoch);
+    batch.inputs[0] = batch.inputs[0].to(at::kMeta);
+    return batch;
+  }
+};
+
 TEST(Mixup, RejectsIncompatibleSamples) {
   for (const double alpha : {0.0, -1.0, 1e-320, 4.5, std::nan("")}) {
     EXPECT_NE(test::refusal([&] { mix_up(std::make_shared<Numbered>(), options(alpha)); }).find("must be at least 0.001"),
@@ -135,6 +144,8 @@ TEST(Mixup, RejectsIncompatibleSamples) {
   }
   const auto mixed = mix_up(std::make_shared<Mislabelled>(), options(1.0));
   EXPECT_EQ(test::refusal([&] { mixed->get({0}, 0); }), "mixup: label 5 is not one of 5 classes");
+  EXPECT_EQ(test::refusal([&] { mix_up(std::make_shared<Elsewhere>(), options(1.0))->get({0}, 0); }),
+            "mixup: samples must be float32 images with labels [n] int64, on the CPU");
 }
 
 }  // namespace

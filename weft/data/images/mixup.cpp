@@ -83,8 +83,8 @@ class MixedSet final : public Dataset {
     const std::string misfit = samples_misfit(batch, static_cast<int64_t>(samples));
     if (!misfit.empty()) throw InputError(fmt::format("mixup: {}, {} requested", misfit, samples));
     if (batch.inputs.empty() || batch.inputs.front().scalar_type() != at::kFloat || batch.target.scalar_type() != at::kLong ||
-        batch.target.dim() != 1) {
-      throw InputError("mixup: samples must be float32 images with labels [n] int64");
+        batch.target.dim() != 1 || !batch.inputs.front().is_cpu() || !batch.target.is_cpu()) {
+      throw InputError("mixup: samples must be float32 images with labels [n] int64, on the CPU");
     }
     batch.target = batch.target.contiguous();
     const auto* label = batch.target.const_data_ptr<int64_t>();

@@ -80,14 +80,14 @@ void check_alone(const Context& context, const std::string& what, const Document
 
 at::Tensor attention(const at::Tensor& qkv, int64_t heads) {
   check_heads(qkv, heads);
-  if (qkv.is_cpu() || qkv.is_meta()) return FlashAttention::apply(qkv, heads);
+  if (attention_kernel(qkv.device()) == AttentionKernel::flash) return FlashAttention::apply(qkv, heads);
   return merge_heads(at::scaled_dot_product_attention(split_heads(qkv, 0, heads), split_heads(qkv, 1, heads),
                                                       split_heads(qkv, 2, heads), {}, 0.0, /*is_causal=*/true));
 }
 
 at::Tensor attention(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v) {
   check_grouped(q, k, v);
-  if (q.is_cpu() || q.is_meta()) return GroupedFlashAttention::apply(q, k, v);
+  if (attention_kernel(q.device()) == AttentionKernel::flash) return GroupedFlashAttention::apply(q, k, v);
   const int64_t times = q.size(1) / k.size(1);
   return merge_heads(at::scaled_dot_product_attention(q, repeat_heads(k, times), repeat_heads(v, times), {}, 0.0,
                                                       /*is_causal=*/true));

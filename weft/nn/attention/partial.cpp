@@ -15,6 +15,7 @@
 
 #include "weft/nn/attention/heads.h"
 #include "weft/nn/attention/tiled.h"
+#include "weft/nn/operators_path.h"
 #include "weft/nn/tensor_checks.h"
 
 namespace weft {
@@ -83,6 +84,7 @@ at::Tensor token_major_like(const at::Tensor& x) {
 }  // namespace
 
 AttentionKernel attention_kernel(at::Device device) {
+  if (forces_operators()) return AttentionKernel::formula;
   return device.is_cpu() || device.is_meta() ? AttentionKernel::flash : AttentionKernel::formula;
 }
 

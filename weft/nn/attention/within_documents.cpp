@@ -126,7 +126,7 @@ struct GroupedWithinDocuments : torch::autograd::Function<GroupedWithinDocuments
   }
 };
 
-bool has_kernel(const at::Tensor& x) { return x.is_cpu() || x.is_meta(); }
+bool has_kernel(const at::Tensor& x) { return attention_kernel(x.device()) == AttentionKernel::flash; }
 
 }  // namespace
 

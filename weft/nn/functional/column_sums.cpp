@@ -1,6 +1,7 @@
 #include "weft/nn/functional/column_sums.h"
 
 #include <ATen/ops/empty.h>
+#include <ATen/ops/sum.h>
 #include <ATen/ops/zeros.h>
 
 #include "weft/comm/threads/parallel_for.h"
@@ -13,7 +14,7 @@ namespace weft {
 
 at::Tensor column_sums(const at::Tensor& x, at::ScalarType type) {
   TensorChecks("column sums").floating("x", x, {TensorChecks::kAny, TensorChecks::kAny}, x);
-  if (!fits_kernels({x})) return x.sum(0).to(type);
+  if (!fits_kernels({x})) return at::sum(x, {0}, /*keepdim=*/false, at::promoteTypes(x.scalar_type(), type)).to(type);
   const int64_t rows = x.size(0), columns = x.size(1), bytes = static_cast<int64_t>(x.element_size());
   const RowChunks chunks(rows);
   const at::TensorOptions wide = x.options().dtype(at::kFloat);

@@ -7,6 +7,7 @@
 #include <ATen/ops/mm.h>
 #include <c10/util/accumulate.h>
 
+#include "weft/nn/operators_path.h"
 #include "weft/nn/tensor_checks.h"
 
 namespace at::native {
@@ -33,14 +34,14 @@ bool is_faster_here() {
 }
 
 bool pays_in_onednn(const at::Tensor& a, int64_t multiplications) {
-  return a.is_cpu() && a.scalar_type() == at::kFloat && multiplications >= kSmall && is_faster_here();
+  return !forces_operators() && a.is_cpu() && a.scalar_type() == at::kFloat && multiplications >= kSmall && is_faster_here();
 }
 
 /// Includes small products, as MKL has no bfloat16.
 bool uses_onednn_bfloat16(const at::Tensor& x) {
 #if defined(__x86_64__)
   static const bool has_instructions = at::hasMKLDNN() && __builtin_cpu_supports("avx512bf16");
-  return x.is_cpu() && x.scalar_type() == at::kBFloat16 && has_instructions && at::globalContext().userEnabledMkldnn();
+  return !forces_operators() && x.is_cpu() && x.scalar_type() == at::kBFloat16 && has_instructions && at::globalContext().userEnabledMkldnn();
 #else
   return false;
 #endif

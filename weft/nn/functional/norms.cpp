@@ -16,6 +16,7 @@
 #include "weft/nn/graph.h"
 #include "weft/nn/kernels/norm_kernels.h"
 #include "weft/nn/kernels/tensors.h"
+#include "weft/nn/operators_path.h"
 #include "weft/nn/ordered_sums.h"
 #include "weft/nn/tensor_checks.h"
 
@@ -29,6 +30,7 @@ using torch::autograd::variable_list;
 constexpr int64_t kChunkOfRows = 64;
 
 bool fits_norm_kernels(const at::Tensor& x, const Norm& norm) {
+  if (forces_operators()) return false;
   const auto is_narrow = [](const at::Tensor& w) { return w.scalar_type() == at::kFloat || w.scalar_type() == at::kBFloat16; };
   const at::ScalarType type = x.scalar_type();
   return (x.is_cpu() || x.is_meta()) && (type == at::kFloat || type == at::kBFloat16) && is_narrow(norm.weight) &&

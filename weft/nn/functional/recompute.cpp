@@ -6,6 +6,7 @@
 #include <torch/custom_class.h>
 
 #include "weft/nn/graph.h"
+#include "weft/nn/id_checks.h"
 #include "weft/nn/keyed_generators.h"
 
 namespace weft {
@@ -30,6 +31,7 @@ at::Tensor again(const HeldPart& held, const at::Tensor& x) {
     GeneratorState now;
   } const restored(x.device());
   held.before.restore();
+  const IdChecks::Repeated repeated;
   return held.part(x);
 }
 

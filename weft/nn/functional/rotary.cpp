@@ -1,10 +1,11 @@
 #include "weft/nn/functional/rotary.h"
 
+#include <ATen/ops/add.h>
 #include <ATen/ops/arange.h>
 #include <ATen/ops/embedding.h>
 #include <ATen/ops/empty_like.h>
-#include <ATen/ops/mul.h>
 #include <ATen/ops/pow.h>
+#include <ATen/ops/sub.h>
 #include <fmt/core.h>
 #include <torch/csrc/autograd/custom_function.h>
 
@@ -14,8 +15,10 @@
 #include "weft/base/error.h"
 #include "weft/comm/threads/parallel_for.h"
 #include "weft/nn/graph.h"
+#include "weft/nn/id_checks.h"
 #include "weft/nn/kernels/rotary_kernels.h"
 #include "weft/nn/kernels/tensors.h"
+#include "weft/nn/operators_path.h"
 #include "weft/nn/tensor_checks.h"
 
 namespace weft {
@@ -27,6 +30,7 @@ using torch::autograd::variable_list;
 
 /// Returns whether the kernel takes heads [batch, heads, tokens, head width], contiguous, with angles per token or per sample.
 bool fits_rotary_kernel(const at::Tensor& x, const at::Tensor& y, const at::Tensor& cos, const at::Tensor& sin) {
+  if (forces_operators()) return false;
   const at::ScalarType type = x.scalar_type();
   const auto is_narrow = [&](const at::Tensor& t) {
     return (t.is_cpu() || t.is_meta()) && t.scalar_type() == type && t.stride(-1) == 1;
@@ -59,6 +63,19 @@ void turn_by_kernel(const at::Tensor& x, const at::Tensor& y, const at::Tensor& 
   });
 }
 
+/// The kernel's bits: products in at least float32, each rounded before the sum (addcmul may fuse them), which is rounded to
+/// y's type.
+void turn_by_operators(const at::Tensor& x, const at::Tensor& y, const at::Tensor& cos, const at::Tensor& sin,
+                       double direction) {
+  const int64_t half = x.size(-1) / 2;
+  const at::Tensor halves = x.unflatten(-1, {2, half});
+  const Tensors angles = widen({cos, sin});
+  const at::Tensor along = halves.mul(angles[0].unsqueeze(-2)), across = halves.mul(angles[1].unsqueeze(-2));
+  at::Tensor y_low = y.narrow(-1, 0, half), y_high = y.narrow(-1, half, half);
+  at::sub_out(y_low, along.select(-2, 0), across.select(-2, 1), direction);
+  at::add_out(y_high, along.select(-2, 1), across.select(-2, 0), direction);
+}
+
 /// Rotates by the angles, or back with direction -1. Memory layout as x's.
 at::Tensor turn(const at::Tensor& x, const at::Tensor& cos, const at::Tensor& sin, double direction) {
   at::Tensor y = at::empty_like(x);
@@ -66,13 +83,7 @@ at::Tensor turn(const at::Tensor& x, const at::Tensor& cos, const at::Tensor& si
     turn_by_kernel(x, y, cos, sin, direction);
     return y;
   }
-  const int64_t half = x.size(-1) / 2;
-  const at::Tensor low = x.narrow(-1, 0, half), high = x.narrow(-1, half, half);
-  at::Tensor y_low = y.narrow(-1, 0, half), y_high = y.narrow(-1, half, half);
-  at::mul_out(y_low, low, cos);
-  y_low.addcmul_(high, sin, -direction);
-  at::mul_out(y_high, high, cos);
-  y_high.addcmul_(low, sin, direction);
+  turn_by_operators(x, y, cos, sin, direction);
   return y;
 }
 
@@ -112,7 +123,8 @@ Rotation rotation_of_samples(const Rotation& table, const at::Tensor& places) {
   check.like("sin", table.sin, table.cos);
   check.ids("places", places, table.cos);
   check.sizes("places", places, {TensorChecks::kAny, TensorChecks::kAny}, table.cos);
-  return {at::embedding(table.cos, places).unsqueeze(1), at::embedding(table.sin, places).unsqueeze(1)};
+  const at::Tensor rows = checked_ids("rotary embedding: position", places, table.cos.size(0));
+  return {at::embedding(table.cos, rows).unsqueeze(1), at::embedding(table.sin, rows).unsqueeze(1)};
 }
 
 at::Tensor rotate(const at::Tensor& x, const Rotation& rotation) {

@@ -2,6 +2,8 @@
 
 #include <ATen/Context.h>
 
+#include "weft/nn/operators_path.h"
+
 namespace weft {
 
 namespace {
@@ -23,6 +25,7 @@ bool is_channels_last(const at::Tensor& x) {
 }
 
 bool is_better_channels_last(const at::Tensor& x) {
+  if (forces_operators()) return false;
   return x.defined() && x.dim() == 4 && (x.is_cpu() || x.is_meta()) &&
          (x.scalar_type() == at::kFloat || x.scalar_type() == at::kBFloat16) && are_faster_here();
 }

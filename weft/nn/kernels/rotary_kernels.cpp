@@ -30,8 +30,9 @@ struct Turn {
     const auto low = Format::load(d, r.x + i), high = Format::load(d, r.x + r.half + i),
                cosine = Format::load(d, r.cosines + i);
     const auto sine = hn::Mul(Format::load(d, r.sines + i), hn::Set(d, r.direction));
-    Format::store(d, hn::NegMulAdd(high, sine, hn::Mul(low, cosine)), r.y + i);
-    Format::store(d, hn::MulAdd(low, sine, hn::Mul(high, cosine)), r.y + r.half + i);
+    // Not fused, as LibTorch's operators on other devices.
+    Format::store(d, hn::Sub(hn::Mul(low, cosine), hn::Mul(high, sine)), r.y + i);
+    Format::store(d, hn::Add(hn::Mul(high, cosine), hn::Mul(low, sine)), r.y + r.half + i);
   }
 };
 

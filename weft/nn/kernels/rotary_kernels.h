@@ -1,5 +1,5 @@
 // rotary_kernels: pairs of elements rotated by angles (Su et al. 2021, arXiv:2104.09864), in one pass. Products and sums are
-// float32.
+// float32, each rounded: the same bits with any instruction set, and by LibTorch's operators.
 #pragma once
 
 #include <cstdint>

@@ -4,6 +4,7 @@
 #include <fmt/core.h>
 
 #include "weft/base/error.h"
+#include "weft/nn/id_checks.h"
 #include "weft/nn/tensor_checks.h"
 #include "weft/nn/tensor_parallel/collectives.h"
 #include "weft/nn/tensor_parallel/reproducible_parts.h"
@@ -13,14 +14,14 @@ namespace weft {
 
 /// Rows of other ranks' entries are zero, so the sum over ranks has the nonzero row's bits. An invalid id belongs to no
 /// rank and must not silently give zeros: it is out of range on every rank, as on one device.
-at::Tensor embedding(const at::Tensor& ids, const Parameter& weight, const Context& context) {
+at::Tensor embedding(const at::Tensor& given, const Parameter& weight, const Context& context) {
   const TensorChecks check("embedding");
   check.dense("weight", weight.value);
   if (!weight.split) {
     check.sizes("weight", weight.value, {TensorChecks::kAny, TensorChecks::kAny}, weight.value);
-    check.ids("ids", ids, weight.value);
-    const at::Tensor own = context.layout.sequence_parallel ? own_part(ids, ids.dim() - 1, context.tp, "ids") : ids;
-    return at::embedding(whole_value(weight, context), own);
+    check.ids("ids", given, weight.value);
+    const at::Tensor own = context.layout.sequence_parallel ? own_part(given, given.dim() - 1, context.tp, "ids") : given;
+    return at::embedding(whole_value(weight, context), checked_ids("embedding: id", own, weight.value.size(0)));
   }
   const Split& split = *weight.split;
   check_split_over(split, context.tp);
@@ -28,9 +29,10 @@ at::Tensor embedding(const at::Tensor& ids, const Parameter& weight, const Conte
     throw InputError(
         fmt::format("layer {}: an embedding cannot be split by rows; split its entries with a vocabulary rule", split.layer));
   }
-  if (split.pieces > 0) return embedding_of_pieces(ids, weight, context);
+  if (split.pieces > 0) return embedding_of_pieces(given, weight, context);
   check.sizes("weight", weight.value, {TensorChecks::kAny, TensorChecks::kAny}, weight.value);
-  check.ids("ids", ids, weight.value);
+  check.ids("ids", given, weight.value);
+  const at::Tensor ids = checked_ids("embedding: id", given, split.segments.front());
   const int64_t entries = weight.value.size(0), first = entries * split.part;
   check.that(entries == part_of_segment(split.segments.front(), split.parts), "weight", weight.value,
              fmt::format("the part of {} entries over {} ranks", split.segments.front(), split.parts));

@@ -15,6 +15,7 @@
 #include "weft/comm/threads/parallel_for.h"
 #include "weft/nn/graph.h"
 #include "weft/nn/kernels/cross_entropy_kernels.h"
+#include "weft/nn/operators_path.h"
 #include "weft/nn/ordered_sums.h"
 #include "weft/nn/tensor_checks.h"
 
@@ -79,7 +80,7 @@ struct ClassLossFunction : torch::autograd::Function<ClassLossFunction> {
 }  // namespace
 
 bool fits_class_loss(const at::Tensor& logits, const at::Tensor& target) {
-  if (!logits.defined() || !target.defined()) return false;
+  if (forces_operators() || !logits.defined() || !target.defined()) return false;
   return (logits.is_cpu() || logits.is_meta()) && logits.device() == target.device() && logits.scalar_type() == at::kFloat &&
          target.scalar_type() == at::kLong && logits.dim() == 2 && logits.size(1) > 0 && target.dim() == 1 &&
          target.size(0) == logits.size(0);

@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "weft/base/error.h"
+#include "weft/nn/id_checks.h"
 #include "weft/nn/loss/class_loss.h"
 #include "weft/nn/tensor_checks.h"
 
@@ -50,7 +51,7 @@ LossValue cross_entropy_of(const Tensors& outputs, const at::Tensor& target, dou
     return at::cross_entropy_loss(logits, flat, {}, at::Reduction::Sum, kIgnoreIndex, smoothing);
   };
   if (!of_ids) return {sum_of(target.reshape({-1, classes})), logits.size(0)};
-  const at::Tensor flat = target.reshape({-1});
+  const at::Tensor flat = checked_ids("loss: target", target, classes, kIgnoreIndex).reshape({-1});
   const at::Tensor count = flat.ne(kIgnoreIndex).sum();
   const bool by_class = smoothing == 0.0 && fits_class_loss(logits, flat);
   return {by_class ? class_loss(logits, flat, kIgnoreIndex) : sum_of(flat),
@@ -83,7 +84,7 @@ int64_t count_hits(const Tensors& outputs, const at::Tensor& target) {
 int64_t count_top5(const Tensors& outputs, const at::Tensor& target) {
   constexpr int64_t kPlaces = 5;
   const auto [logits, labels] = logits_and_labels(outputs, target);
-  const at::Tensor label = labels.clamp_min(0).unsqueeze(-1);
+  const at::Tensor label = labels.clamp(0, logits.size(-1) - 1).unsqueeze(-1);
   const at::Tensor own = logits.gather(-1, label);
   const at::Tensor lower = at::arange(logits.size(-1), labels.options()).lt(label);
   const at::Tensor larger = logits.gt(own).bitwise_or_(logits.eq(own).bitwise_and_(lower));

@@ -6,7 +6,6 @@
 #include <ATen/ops/maximum.h>
 #include <ATen/ops/minimum.h>
 #include <ATen/ops/ne.h>
-#include <ATen/ops/stack.h>
 #include <ATen/ops/sub.h>
 #include <ATen/ops/where.h>
 #include <ATen/ops/zeros.h>
@@ -22,6 +21,7 @@
 #include "weft/base/error.h"
 #include "weft/base/math.h"
 #include "weft/nn/graph.h"
+#include "weft/nn/id_checks.h"
 #include "weft/nn/loss/cross_entropy.h"
 #include "weft/nn/ordered_sums.h"
 #include "weft/nn/tensor_checks.h"
@@ -125,18 +125,18 @@ struct VocabularyLoss : torch::autograd::Function<VocabularyLoss> {
   }
 };
 
-/// Number of targets that count. Throws InputError for one that is not a class: no rank would have its logit.
-int64_t count_targets(const at::Tensor& target, int64_t classes) {
-  const at::Tensor counts = target.ne(kIgnored);
-  const at::Tensor wrong = target.lt(0).bitwise_or_(target.ge(classes)).bitwise_and_(counts);
-  const at::Tensor found = at::stack({counts.sum(), wrong.sum()});
-  if (found.is_meta()) return target.numel();
-  const at::Tensor numbers = found.cpu();
-  if (numbers[1].item<int64_t>() > 0) {
-    throw InputError(fmt::format("loss: target {} is not one of {} classes; check the data, or the model's vocabulary",
-                                 target.masked_select(wrong)[0].item<int64_t>(), classes));
-  }
-  return numbers[0].item<int64_t>();
+/// Throws InputError, on the CPU, for a target that is not a class: no rank would have its logit.
+void refuse_wrong(const at::Tensor& target, int64_t classes) {
+  if (!target.is_cpu()) return;  // checked_ids() has clamped it
+  const at::Tensor wrong = target.lt(0).bitwise_or_(target.ge(classes)).bitwise_and_(target.ne(kIgnored));
+  if (!wrong.any().item<bool>()) return;
+  throw InputError(fmt::format("loss: target {} is not one of {} classes; check the data, or the model's vocabulary",
+                               target.masked_select(wrong)[0].item<int64_t>(), classes));
+}
+
+/// Number of targets that count.
+int64_t count_targets(const at::Tensor& target) {
+  return target.is_meta() ? target.numel() : target.ne(kIgnored).sum().item<int64_t>();
 }
 
 /// [pieces x batch, ..., classes of a piece] as [pieces, targets, classes of a piece].
@@ -170,8 +170,9 @@ bool is_part(const Tensors& outputs, const at::Tensor& target, int64_t classes, 
 Loss vocabulary_cross_entropy(int64_t classes) {
   return [classes](const Tensors& outputs, const at::Tensor& target, const Context& context) -> LossValue {
     if (!is_part(outputs, target, classes, context)) return cross_entropy(outputs, target);
-    const at::Tensor flat = target.reshape({-1});
-    const int64_t count = count_targets(flat, classes);  // before anything is sent
+    const at::Tensor flat = checked_ids("loss: target", target, classes, kIgnored).reshape({-1});
+    refuse_wrong(flat, classes);  // before anything is sent
+    const int64_t count = count_targets(flat);
     return {VocabularyLoss::apply(in_pieces(outputs.front(), target, classes, context), flat, classes, context.tp), count};
   };
 }

@@ -11,6 +11,7 @@
 
 #include "weft/base/error.h"
 #include "weft/nn/functional/matmul.h"
+#include "weft/nn/id_checks.h"
 #include "weft/nn/ordered_sums.h"
 #include "weft/nn/tensor_checks.h"
 #include "weft/nn/tensor_parallel/collectives.h"
@@ -222,15 +223,16 @@ at::Tensor rows_of_pieces(const LayerInput& x, Parameter& weight, Parameter* bia
 
 /// Rows of other pieces' entries are zero, so sums are exact. LibTorch refuses an invalid id, as piece 0 looks it up behind its
 /// last row.
-at::Tensor embedding_of_pieces(const at::Tensor& ids, const Parameter& weight, const Context& context) {
+at::Tensor embedding_of_pieces(const at::Tensor& given, const Parameter& weight, const Context& context) {
   if (!weight.split || weight.split->pieces < 1) throw InputError("layer in pieces: its weight has no split into pieces");
   const Split& split = *weight.split;
   const TensorChecks check("embedding in pieces");
   check.sizes("weight", weight.value, {split.pieces, TensorChecks::kAny, TensorChecks::kAny}, weight.value);
-  check.ids("ids", ids, weight.value.flatten(0, 1));
+  check.ids("ids", given, weight.value.flatten(0, 1));
   check.that(weight.value.size(1) == part_of_segment(split.segments.front(), split.parts * split.pieces), "weight",
              weight.value, fmt::format("pieces of {} entries", split.segments.front()));
   const std::vector<at::Tensor> pieces = weight.value.unbind(0);
+  const at::Tensor ids = checked_ids("embedding: id", given, split.segments.front());
   const at::Tensor nowhere = ids.lt(0).bitwise_or_(ids.ge(split.segments.front()));
   const at::Tensor own = tree_sum(split.pieces, [&](int64_t piece) {
     const int64_t entries = weight.value.size(1), first = entries * (int64_t{split.part} * split.pieces + piece);
