@@ -10,6 +10,8 @@
 #include <tuple>
 #include <vector>
 
+#include "weft/nn/kernels/kernel_table.h"
+
 namespace weft {
 
 // Named after the operators that they implement.
@@ -28,15 +30,25 @@ Tensor index_select(const Tensor& self, int64_t dim, const Tensor& index) {
   return at::empty(shape, self.options());
 }
 
-Tensor embedding_dense_backward(const Tensor& grad, const Tensor&, int64_t entries, int64_t, bool) {
+/// A GPU sorts more than a few ids first, and keeps their places (aten/src/ATen/native/cuda/Embedding.cu).
+Tensor embedding_dense_backward(const Tensor& grad, const Tensor& ids, int64_t entries, int64_t, bool) {
+  constexpr int64_t kUnsorted = 3072;
+  const bool sorts = target_of(grad.device()) == TargetDevice::gpu && ids.numel() > kUnsorted;
+  const std::vector<Tensor> sorted(sorts ? 2 : 0, sorts ? at::empty_like(ids) : Tensor());
   return at::empty({entries, grad.size(-1)}, grad.options());
+}
+
+/// Type of a norm's statistics: a GPU's kernels keep them in float32 for narrower inputs.
+at::TensorOptions for_statistics(const Tensor& input) {
+  const bool is_wide = target_of(input.device()) == TargetDevice::gpu;
+  return input.options().dtype(is_wide ? at::toOpMathType(input.scalar_type()) : input.scalar_type());
 }
 
 /// One mean and one deviation per normalised row.
 Three layer_norm(const Tensor& input, at::IntArrayRef normalized, const Optional&, const Optional&, double) {
   std::vector<int64_t> rows = input.sizes().vec();
   for (size_t i = rows.size() - normalized.size(); i < rows.size(); ++i) rows[i] = 1;
-  return {at::empty_like(input), at::empty(rows, input.options()), at::empty(rows, input.options())};
+  return {at::empty_like(input), at::empty(rows, for_statistics(input)), at::empty(rows, for_statistics(input))};
 }
 
 Tensor like_if(bool wanted, const Optional& tensor) {
@@ -51,7 +63,7 @@ Three layer_norm_backward(const Tensor& grad, const Tensor&, at::IntArrayRef, co
 Three batch_norm(const Tensor& input, const Optional&, const Optional&, const Optional&, const Optional&, bool training, double,
                  double) {
   const int64_t channels = training ? input.size(1) : 0;
-  return {at::empty_like(input), at::empty({channels}, input.options()), at::empty({channels}, input.options())};
+  return {at::empty_like(input), at::empty({channels}, for_statistics(input)), at::empty({channels}, for_statistics(input))};
 }
 
 Three batch_norm_backward(const Tensor& grad, const Tensor&, const Optional& weight, const Optional&, const Optional&,

@@ -14,6 +14,7 @@
 #include "weft/base/error.h"
 #include "weft/comm/threads/parallel_for.h"
 #include "weft/nn/graph.h"
+#include "weft/nn/kernels/kernel_table.h"
 #include "weft/nn/kernels/rotary_kernels.h"
 #include "weft/nn/kernels/tensors.h"
 #include "weft/nn/tensor_checks.h"
@@ -29,7 +30,7 @@ using torch::autograd::variable_list;
 bool fits_rotary_kernel(const at::Tensor& x, const at::Tensor& y, const at::Tensor& cos, const at::Tensor& sin) {
   const at::ScalarType type = x.scalar_type();
   const auto is_narrow = [&](const at::Tensor& t) {
-    return (t.is_cpu() || t.is_meta()) && t.scalar_type() == type && t.stride(-1) == 1;
+    return has_weft_kernel(ModelOperation::rotary, t.device()) && t.scalar_type() == type && t.stride(-1) == 1;
   };
   if ((type != at::kFloat && type != at::kBFloat16) || x.dim() != 4 || !is_narrow(x) || !is_narrow(y)) return false;
   const std::vector<int64_t> of_tokens = {x.size(2), x.size(3) / 2}, of_samples = {x.size(0), 1, x.size(2), x.size(3) / 2};
@@ -38,7 +39,7 @@ bool fits_rotary_kernel(const at::Tensor& x, const at::Tensor& y, const at::Tens
 }
 
 void turn_by_kernel(const at::Tensor& x, const at::Tensor& y, const at::Tensor& cos, const at::Tensor& sin, double direction) {
-  if (x.is_meta() || x.numel() == 0) return;
+  if (!has_elements(x)) return;
   const int64_t heads = x.size(1), bytes = static_cast<int64_t>(x.element_size());
   const int64_t angle_sample = cos.dim() == 4 ? cos.stride(0) : 0;
   parallel_for(x.size(0) * heads, pieces_worth_a_thread(x.size(2) * x.size(3)), [&](int64_t begin, int64_t end) {

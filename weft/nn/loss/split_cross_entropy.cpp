@@ -22,6 +22,7 @@
 #include "weft/base/error.h"
 #include "weft/base/math.h"
 #include "weft/nn/graph.h"
+#include "weft/nn/kernels/kernel_table.h"
 #include "weft/nn/loss/cross_entropy.h"
 #include "weft/nn/ordered_sums.h"
 #include "weft/nn/tensor_checks.h"
@@ -130,7 +131,7 @@ int64_t count_targets(const at::Tensor& target, int64_t classes) {
   const at::Tensor counts = target.ne(kIgnored);
   const at::Tensor wrong = target.lt(0).bitwise_or_(target.ge(classes)).bitwise_and_(counts);
   const at::Tensor found = at::stack({counts.sum(), wrong.sum()});
-  if (found.is_meta()) return target.numel();
+  if (!has_elements(found)) return target.numel();
   const at::Tensor numbers = found.cpu();
   if (numbers[1].item<int64_t>() > 0) {
     throw InputError(fmt::format("loss: target {} is not one of {} classes; check the data, or the model's vocabulary",

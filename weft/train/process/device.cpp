@@ -1,27 +1,39 @@
 #include "weft/train/process/device.h"
 
-#include <ATen/Context.h>
-#include <ATen/detail/CUDAHooksInterface.h>
+#include <ATen/DeviceAccelerator.h>
 #include <fmt/core.h>
 
 #include "weft/base/error.h"
 #include "weft/base/slurm_step.h"
+#include "weft/base/units.h"
 
 namespace weft {
 
+namespace {
+
+InputError too_few(const std::string& wish, const World& world, int devices) {
+  const std::string seen = devices == 0 ? "no GPU" : counted(devices, "GPU");
+  return InputError(fmt::format(
+      "run.device = \"{}\": this host has {} for this build of LibTorch, but {}; start at most one rank per GPU, or set "
+      "run.device = \"cpu\"",
+      wish, seen, counted(world.local_size(), "rank")));
+}
+
+}  // namespace
+
 at::Device rank_device(const std::string& wish, const World& world) {
   if (wish == "cpu") return at::kCPU;
-  const int gpus = at::hasCUDA() ? static_cast<int>(at::detail::getCUDAHooks().deviceCount()) : 0;
-  // If srun gave each task its own GPUs, the first is this rank's; otherwise the ranks of a host see the same GPUs.
-  if (gpus > 0 && slurm_gpus_per_task() == gpus) return at::Device(at::kCUDA, 0);
-  if (wish == "auto" && gpus < world.local_size()) return at::kCPU;
-  if (world.local_rank() >= gpus) {
-    throw InputError(
-        fmt::format("run.device is '{}', but local rank {} has no GPU: {} are visible to this build; use run.device = \"cpu\" "
-                    "or fewer ranks",
-                    wish, world.local_rank(), gpus));
+  const int devices = at::accelerator::deviceCount();
+  if (devices == 0 && wish == "auto") return at::kCPU;
+  // Without devices of its own, the build has no type for them.
+  if (devices == 0 || (wish != "auto" && at::Device(wish).type() != at::accelerator::getAccelerator())) {
+    throw too_few(wish, world, 0);
   }
-  return at::Device(at::kCUDA, static_cast<at::DeviceIndex>(world.local_rank()));
+  const at::DeviceType type = *at::accelerator::getAccelerator();
+  // If srun gave each task its own GPUs, the first is this rank's; otherwise the ranks of a host see the same GPUs.
+  if (slurm_gpus_per_task() == devices) return {type, 0};
+  if (world.local_size() > devices) throw too_few(wish, world, devices);
+  return {type, static_cast<at::DeviceIndex>(world.local_rank())};
 }
 
 }  // namespace weft

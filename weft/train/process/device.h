@@ -9,8 +9,9 @@
 
 namespace weft {
 
-/// Returns the device for `wish`: "cpu", "cuda" (the GPU whose index is the rank's local rank) or "auto" (a GPU if build and
-/// host have one for every local rank). Throws InputError if a GPU is requested and this rank has none.
+/// Returns the device for `wish`: "cpu", the name of a type of device in LibTorch, such as "cuda" (the one whose index is the
+/// rank's local rank), or "auto": the build's accelerator if this host has one, else the CPU. Throws InputError if the host has
+/// fewer devices than ranks, also for "auto", since training would silently be far slower on the CPU.
 at::Device rank_device(const std::string& wish, const World& world);
 
 }  // namespace weft
