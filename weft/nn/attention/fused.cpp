@@ -72,7 +72,8 @@ at::Tensor fused_attention(const at::Tensor& q, const at::Tensor& k, const at::T
   if (!q.is_meta() || !is_by_kernel(q)) return at::scaled_dot_product_attention(q, k, v, {}, 0.0, /*is_causal=*/true);
   constexpr int64_t kFlashHeadStep = 8;
   const int64_t width = is_half(q) ? round_up(q.size(3), kFlashHeadStep) : q.size(3);
-  return FusedShapes::apply(padded(q, width), padded(k, width), padded(v, width)).narrow(3, 0, q.size(3));
+  const at::Tensor out = FusedShapes::apply(padded(q, width), padded(k, width), padded(v, width));
+  return width == q.size(3) ? out : out.narrow(3, 0, q.size(3));
 }
 
 }  // namespace weft

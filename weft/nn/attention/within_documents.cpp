@@ -8,6 +8,8 @@
 #include <torch/csrc/autograd/custom_function.h>
 #include <torch/custom_class.h>
 
+#include <vector>
+
 #include "weft/base/error.h"
 #include "weft/nn/attention/fused.h"
 #include "weft/nn/attention/heads.h"
@@ -134,7 +136,8 @@ at::Tensor document_attention(const at::Tensor& qkv, int64_t heads, const Docume
   check_runs(runs, qkv.size(0), qkv.size(1));
   if (has_weft_kernel(ModelOperation::document_attention, qkv.device()))
     return WithinDocuments::apply(qkv, heads, c10::make_intrusive<HeldRuns>(runs));
-  return document_attention_by_graph(split_heads(qkv, 0, heads), split_heads(qkv, 1, heads), split_heads(qkv, 2, heads), runs);
+  const std::vector<at::Tensor> thirds = qkv.chunk(3, 2);  // in one operation, as in attention()
+  return document_attention_by_graph(as_heads(thirds[0], heads), as_heads(thirds[1], heads), as_heads(thirds[2], heads), runs);
 }
 
 at::Tensor document_attention(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, const DocumentRuns& runs) {

@@ -117,6 +117,7 @@ void register_meta_kernels() {
   static const bool registered = [] {
     torch::Library& aten =
         *new (storage) torch::Library(torch::Library::IMPL, "aten", c10::DispatchKey::Meta, __FILE__, __LINE__);
+    aten.impl("abs", TORCH_FN(meta::same_shape));
     aten.impl("relu", TORCH_FN(meta::same_shape));
     aten.impl("index_select", TORCH_FN(meta::index_select));
     aten.impl("embedding_dense_backward", TORCH_FN(meta::embedding_dense_backward));

@@ -9,31 +9,28 @@
 
 namespace weft {
 
-namespace {
-
-InputError too_few(const std::string& wish, const World& world, int devices) {
-  const std::string seen = devices == 0 ? "no GPU" : counted(devices, "GPU");
-  return InputError(fmt::format(
-      "run.device = \"{}\": this host has {} for this build of LibTorch, but {}; start at most one rank per GPU, or set "
-      "run.device = \"cpu\"",
-      wish, seen, counted(world.local_size(), "rank")));
+SeenDevices seen_devices() {
+  const int count = at::accelerator::deviceCount();
+  if (count == 0) return {};
+  return {.type = at::accelerator::getAccelerator().value_or(at::kCPU), .count = count};
 }
 
-}  // namespace
+at::Device device_of_rank(const std::string& wish, const LocalPlace& place, const SeenDevices& seen) {
+  if (wish == "cpu" || (wish == "auto" && seen.count == 0)) return at::kCPU;
+  const bool is_there = seen.count > 0 && (wish == "auto" || at::Device(wish).type() == seen.type);
+  if (is_there && place.is_own) return {seen.type, 0};
+  if (is_there && place.size <= seen.count) return {seen.type, static_cast<at::DeviceIndex>(place.rank)};
+  throw InputError(fmt::format(
+      "run.device = \"{}\": {} on this host, but LibTorch sees {} here; start at most one rank per GPU, or set run.device = "
+      "\"cpu\"",
+      wish, counted(place.size, "rank"), is_there ? counted(seen.count, "GPU") : "no such device"));
+}
 
 at::Device rank_device(const std::string& wish, const World& world) {
-  if (wish == "cpu") return at::kCPU;
-  const int devices = at::accelerator::deviceCount();
-  if (devices == 0 && wish == "auto") return at::kCPU;
-  // Without devices of its own, the build has no type for them.
-  if (devices == 0 || (wish != "auto" && at::Device(wish).type() != at::accelerator::getAccelerator())) {
-    throw too_few(wish, world, 0);
-  }
-  const at::DeviceType type = *at::accelerator::getAccelerator();
+  const SeenDevices seen = seen_devices();
   // If srun gave each task its own GPUs, the first is this rank's; otherwise the ranks of a host see the same GPUs.
-  if (slurm_gpus_per_task() == devices) return {type, 0};
-  if (world.local_size() > devices) throw too_few(wish, world, devices);
-  return {type, static_cast<at::DeviceIndex>(world.local_rank())};
+  const bool is_own = seen.count > 0 && slurm_gpus_per_task() == seen.count;
+  return device_of_rank(wish, {.rank = world.local_rank(), .size = world.local_size(), .is_own = is_own}, seen);
 }
 
 }  // namespace weft
