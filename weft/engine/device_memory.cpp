@@ -8,7 +8,6 @@ namespace {
 
 /// Null if the device has no caching allocator, or its runtime has not been started in this process.
 c10::DeviceAllocator* allocator_of(c10::Device device) {
-  if (device.is_cpu() || device.is_meta()) return nullptr;
   auto* allocator = dynamic_cast<c10::DeviceAllocator*>(c10::GetAllocator(device.type()));
   return allocator && allocator->initialized() ? allocator : nullptr;
 }

@@ -23,6 +23,7 @@
 #include "weft/nn/attention/fused.h"
 #include "weft/nn/attention/within_documents.h"
 #include "weft/nn/cost/measure_cost.h"
+#include "weft/nn/cost/meta_kernels.h"
 #include "weft/nn/functional/gelu.h"
 #include "weft/nn/functional/norms.h"
 #include "weft/nn/functional/rotary.h"
@@ -171,7 +172,9 @@ TEST(KernelTable, EachOperationCostsWhatItsKernelOnTheTargetKeepsAndNeeds) {
     expect_same(for_cpu, cost_of(row, at::kCPU, TargetDevice::cpu));
     EXPECT_EQ(for_cpu.saved_bytes, row.cpu_keeps);
     EXPECT_EQ(for_gpu.saved_bytes, row.gpu_keeps);
-    if (row.gpu_backward > 0) EXPECT_EQ(for_gpu.backward_peak_bytes, row.gpu_backward);
+    if (row.gpu_backward > 0) {
+      EXPECT_EQ(for_gpu.backward_peak_bytes, row.gpu_backward);
+    }
     EXPECT_GE(for_gpu.forward_peak_bytes,
               row.gpu_more_in_forward + (row.gpu_more_in_forward > 0 ? for_cpu.forward_peak_bytes : 0));
     EXPECT_DOUBLE_EQ(for_gpu.forward_flops, for_cpu.forward_flops);
@@ -219,6 +222,7 @@ TEST(KernelTable, ATargetHoldsOnOneThreadUntilItsScopeEnds) {
 
 /// Head widths that LibTorch's fused kernels do not take.
 TEST(KernelTable, AttentionOfUnusualHeadsIsPaddedOrTakesTheFormula) {
+  register_meta_kernels();
   const auto saved = [](int64_t width, at::ScalarType type) {
     const TargetScope scope(TargetDevice::gpu);
     const at::Tensor q = at::empty({1, 2, 64, width}, at::TensorOptions(type).device(at::kMeta)).requires_grad_(true);

@@ -42,9 +42,7 @@ struct Observation {
   std::vector<c10::weak_intrusive_ptr<c10::StorageImpl>> made;  ///< each listed once
   int64_t peak_bytes = 0;
 
-  int64_t bytes_in(const c10::StorageImpl& storage) const {
-    return allocated_bytes(device, static_cast<int64_t>(storage.nbytes()));
-  }
+  int64_t bytes_in(const c10::StorageImpl& x) const { return allocated_bytes(device, static_cast<int64_t>(x.nbytes())); }
   int64_t live_bytes() const {
     int64_t bytes = 0;
     for (const auto& weak : made) {

@@ -1,8 +1,10 @@
 #include "weft/nn/cost/meta_kernels.h"
 
+#include <ATen/ExpandUtils.h>
 #include <ATen/OpMathType.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/empty_like.h>
+#include <ATen/ops/result_type.h>
 #include <torch/library.h>
 
 #include <cstddef>
@@ -23,6 +25,11 @@ using Optional = std::optional<Tensor>;
 using Three = std::tuple<Tensor, Tensor, Tensor>;
 
 Tensor same_shape(const Tensor& self) { return at::empty_like(self); }
+
+Tensor where(const Tensor& condition, const Tensor& self, const Tensor& other) {
+  const std::vector<int64_t> both = at::infer_size(self.sizes(), other.sizes());
+  return at::empty(at::infer_size(condition.sizes(), both), self.options().dtype(at::result_type(self, other)));
+}
 
 Tensor index_select(const Tensor& self, int64_t dim, const Tensor& index) {
   std::vector<int64_t> shape = self.sizes().vec();
@@ -119,6 +126,7 @@ void register_meta_kernels() {
         *new (storage) torch::Library(torch::Library::IMPL, "aten", c10::DispatchKey::Meta, __FILE__, __LINE__);
     aten.impl("abs", TORCH_FN(meta::same_shape));
     aten.impl("relu", TORCH_FN(meta::same_shape));
+    aten.impl("where.self", TORCH_FN(meta::where));
     aten.impl("index_select", TORCH_FN(meta::index_select));
     aten.impl("embedding_dense_backward", TORCH_FN(meta::embedding_dense_backward));
     aten.impl("native_layer_norm", TORCH_FN(meta::layer_norm));
