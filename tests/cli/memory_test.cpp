@@ -91,7 +91,7 @@ TEST(WeftMemory, RefusesAnUnknownDeviceAndWhatDoesNotFitIt) {
 TEST(WeftSimulate, PlansForTheDevicesOfTheHardwareFile) {
   const test::TempFolder folder;
   const auto hardware = [&](const std::string& kind) {
-    const std::string path = (folder / ("hardware" + kind + ".toml")).string();
+    const std::string path = folder.file("hardware" + kind + ".toml");
     std::ofstream(path) << "hardware = { name = 'x', ranks_per_host = 2 }\ndevice = { "
                         << (kind.empty() ? "" : "kind = '" + kind + "', ")
                         << "flops = 1e12 }\nintra_host = { bytes_per_s = 1e9 }\n";

@@ -10,7 +10,9 @@
 #include <gtest/gtest.h>
 #include <torch/csrc/autograd/function.h>
 
+#include <fstream>
 #include <functional>
+#include <iterator>
 #include <string>
 #include <thread>
 #include <vector>
@@ -217,6 +219,20 @@ TEST(KernelTable, ATargetHoldsOnOneThreadUntilItsScopeEnds) {
     EXPECT_TRUE(has_weft_kernel(operation, at::kCPU)) << row_of(operation).name;
     for (const OperationKernel& on : row_of(operation).on)
       EXPECT_FALSE(on.keeps.empty() || on.scratch.empty()) << row_of(operation).name;
+  }
+}
+
+TEST(KernelTable, IsOnThePage) {
+  std::ifstream file(WEFT_SOURCE "/docs/memory.md");
+  const std::string page{std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
+  const auto kernel = [](const OperationKernel& on) {
+    const char* const names[] = {"weft's own", "operators", "fused operator"};
+    return fmt::format("{} | {} | {}", names[static_cast<size_t>(on.kernel)], on.keeps, on.scratch);
+  };
+  for (size_t i = 0; i < kOperations; ++i) {
+    const OperationRow& row = row_of(static_cast<ModelOperation>(i));
+    const std::string line = fmt::format("| {} | {} | {} |\n", row.name, kernel(row.on[0]), kernel(row.on[1]));
+    EXPECT_NE(page.find(line), std::string::npos) << line;
   }
 }
 
