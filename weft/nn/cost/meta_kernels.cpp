@@ -31,6 +31,8 @@ Tensor where(const Tensor& condition, const Tensor& self, const Tensor& other) {
   return at::empty(at::infer_size(condition.sizes(), both), self.options().dtype(at::result_type(self, other)));
 }
 
+Tensor& where_out(const Tensor&, const Tensor&, const Tensor&, Tensor& out) { return out; }
+
 Tensor index_select(const Tensor& self, int64_t dim, const Tensor& index) {
   std::vector<int64_t> shape = self.sizes().vec();
   shape[dim < 0 ? dim + self.dim() : dim] = index.numel();
@@ -127,6 +129,7 @@ void register_meta_kernels() {
     aten.impl("abs", TORCH_FN(meta::same_shape));
     aten.impl("relu", TORCH_FN(meta::same_shape));
     aten.impl("where.self", TORCH_FN(meta::where));
+    aten.impl("where.self_out", TORCH_FN(meta::where_out));
     aten.impl("index_select", TORCH_FN(meta::index_select));
     aten.impl("embedding_dense_backward", TORCH_FN(meta::embedding_dense_backward));
     aten.impl("native_layer_norm", TORCH_FN(meta::layer_norm));
