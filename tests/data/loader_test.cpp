@@ -382,7 +382,7 @@ TEST(Loader, PinsMemoryIfThereIsAGpu) {
   if (at::hasCUDA()) {
     EXPECT_TRUE(next(true).target.is_pinned());
   } else {
-    test::expect_input_error([&] { next(true); }, {"pinned memory needs CUDA"});
+    test::expect_input_error([&] { next(true); }, {"pinned memory needs a GPU"});
   }
 }
 

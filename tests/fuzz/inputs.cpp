@@ -134,6 +134,7 @@ const std::vector<std::string> kOverrides = {"layout.pp=2",
 
 const char* const kHardware = R"(hardware = { name = "CPU, a core a rank", ranks_per_host = 4, overlap = false }
 [device]
+kind = "cpu"
 flops = 96e9
 narrow_flops = 96e9
 efficiency = 0.5

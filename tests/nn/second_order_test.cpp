@@ -24,6 +24,7 @@
 
 #include "tests/support/refusal.h"
 #include "weft/nn/attention/attention.h"
+#include "weft/nn/attention/fused.h"
 #include "weft/nn/attention/heads.h"
 #include "weft/nn/attention/over_ranks.h"
 #include "weft/nn/attention/within_documents.h"
@@ -127,6 +128,13 @@ std::vector<Operation> kernels() {
            [](const at::Tensor& x) { return rotate(heads(x), rotation_at(at::arange(4, at::kLong), 8, 1e4, at::kFloat)); },
            "rotary embedding"},
           {"attention", {1, 4, 24}, [](const at::Tensor& x) { return attention(x, 1); }, "attention"},
+          {"attention planned for a GPU",
+           {1, 4, 24},
+           [](const at::Tensor& x) {
+             const at::Tensor planned = heads(x.to(at::kMeta));
+             return fused_attention(planned, planned, planned);
+           },
+           "attention"},
           {"grouped attention",
            {1, 4, 24},
            [](const at::Tensor& x) { return attention(heads(x), heads(x), heads(x)); },
@@ -374,7 +382,7 @@ TEST(SecondOrderTable, HasEveryFunctionOfAutograd) {
       EXPECT_TRUE(met.contains(found[1])) << found[1] << " of " << entry.path() << " is in no row of this table";
     }
   }
-  EXPECT_GE(defined, 17U);
+  EXPECT_GE(defined, 18U);
 }
 
 }  // namespace

@@ -8,6 +8,7 @@
 
 #include "tests/support/refusal.h"
 #include "weft/plan/forecast.h"
+#include "weft/plan/layout/planned_device.h"
 #include "weft/plan/make_plan.h"
 #include "weft/program/fingerprint.h"
 #include "weft/recipe/read/read_recipe.h"
@@ -79,10 +80,26 @@ TEST(CostTable, PricesStatisticsOverRanks) {
 
 TEST(CostTable, RefusesAnotherRecipe) {
   const auto costs = std::make_shared<CostTable>(recipe_of(kGpt));
-  for (const char* other : {"model.layers=5", "optimizer.name=sgd", "data.path=other"}) {
+  for (const char* other : {"model.layers=5", "optimizer.name=sgd", "data.path=other", "run.device=cuda"}) {
     const std::string error = test::refusal([&] { make_plan(recipe_of(kGpt, {other}), 4, costs); });
     EXPECT_NE(error.find("costs of another recipe"), std::string::npos) << other << ": " << error;
   }
+}
+
+TEST(PlannedDevice, IsTheRecipesOrTheHardwares) {
+  const auto of = [](const Overrides& overrides, const std::string& kind) {
+    Hardware hardware;
+    hardware.kind = kind;
+    return planned_device(for_hardware(recipe_of(kGpt, overrides), hardware));
+  };
+  EXPECT_EQ(of({"run.device=cpu"}, ""), TargetDevice::cpu);
+  EXPECT_EQ(of({"run.device=cuda"}, ""), TargetDevice::gpu);
+  EXPECT_EQ(of({"run.device=cuda"}, "cuda"), TargetDevice::gpu);
+  EXPECT_EQ(of({}, "cuda"), TargetDevice::gpu);
+  EXPECT_EQ(of({}, "cpu"), TargetDevice::cpu);
+  EXPECT_EQ(test::refusal([&] { of({"run.device=cpu"}, "cuda"); }),
+            "cost_table_test: run.device = \"cpu\", but the devices of hardware 'ideal' are of kind \"cuda\" (device.kind); leave one "
+            "out");
 }
 
 }  // namespace

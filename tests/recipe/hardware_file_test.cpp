@@ -35,6 +35,7 @@ TEST(HardwareFile, what_a_device_leaves_out_costs_nothing) {
   EXPECT_EQ(hardware.ranks_per_host, 4);
   EXPECT_EQ(hardware.flops, 1e12);
   EXPECT_EQ(hardware.narrow_flops, 1e12) << "as flops";
+  EXPECT_EQ(hardware.kind, "") << "not said";
   EXPECT_EQ(hardware.efficiency, 1.0);
   EXPECT_EQ(hardware.memory_bytes_per_s, kFree);
   EXPECT_EQ(hardware.intra_host.latency_s, 0.0);
@@ -68,6 +69,7 @@ inter_host = { latency_s = 3, bytes_per_s = 4 }
 offload = { latency_s = 5, bytes_per_s = 6 }
 measured = { loss_s = 0.25, update_s_per_element = 1e-9 }
 [device]
+kind = "cuda"
 flops = 10
 narrow_flops = 20
 efficiency = 0.125
@@ -89,6 +91,7 @@ void expect_full(const Hardware& h) {
   EXPECT_EQ(h.name, "a \"quoted\" name");
   EXPECT_EQ(h.ranks_per_host, 2);
   EXPECT_FALSE(h.overlap);
+  EXPECT_EQ(h.kind, "cuda");
   EXPECT_EQ(h.flops, 10.0);
   EXPECT_EQ(h.narrow_flops, 20.0);
   EXPECT_EQ(h.efficiency, 0.125);
@@ -149,6 +152,19 @@ TEST(HardwareFile, errors_tell_where_and_what) {
   EXPECT_EQ(error_of("device = { flops = 1 }"), "h.toml: hardware.name is missing (a description): a string");
   EXPECT_EQ(error_of("hardware = { name = 'x', ranks_per_host = 2.5 }"),
             "h.toml:1:43: hardware.ranks_per_host must be an integer of at least 1 and at most 1000000, found 2.5");
+}
+
+TEST(HardwareFile, devices_are_of_a_known_kind) {
+  for (const std::string kind : {"cpu", "cuda"}) {
+    const Hardware h = parse_hardware(
+        "hardware = { name = 'x', ranks_per_host = 1 }\ndevice = { flops = 1, kind = '" + kind + "' }", "h.toml");
+    EXPECT_EQ(h.kind, kind);
+    EXPECT_EQ(parse_hardware(hardware_text(h), "h.toml").kind, kind);
+  }
+  for (const std::string kind : {"tpu", ""}) {
+    EXPECT_EQ(error_of("hardware = { name = 'x', ranks_per_host = 1 }\ndevice = { flops = 1, kind = '" + kind + "' }"),
+              "h.toml:2:31: device.kind must be one of \"cpu\" or \"cuda\", found \"" + kind + "\"");
+  }
 }
 
 TEST(HardwareFile, sizes_and_rates_have_limits) {

@@ -331,6 +331,16 @@ TEST(FinalTable, OneRankWithoutEvaluation) {
   EXPECT_EQ(table.find("evaluation"), std::string::npos) << table;
 }
 
+TEST(FinalTable, OfGpusNamesTheirMemoryBesideTheHosts) {
+  FinalReport r = final_report();
+  EXPECT_NE(final_table(r).find("  peak memory    195 to 201 MB per rank\n"), std::string::npos) << final_table(r);
+  r.peak_device_mb = {1042.0, 1042.0};
+  const std::string table = final_table(r);
+  EXPECT_NE(table.find("  peak on device 1042 MB per rank\n  peak on host   195 to 201 MB per rank\n"), std::string::npos)
+      << table;
+  EXPECT_EQ(nlohmann::json::parse(summary_json(r)).at("peak_device_mb").size(), 2u);
+}
+
 TEST(Summary, HasEveryKeyAndSurvivesNumbersThatAreNone) {
   FinalReport r = final_report();
   r.loss = std::nan("");

@@ -1,6 +1,6 @@
 #include "weft/data/loader.h"
 
-#include <ATen/Context.h>
+#include <ATen/DeviceAccelerator.h>
 #include <ATen/Parallel.h>
 #include <fmt/format.h>
 
@@ -66,7 +66,7 @@ void check_batches(const LoaderOptions& o) {
           fmt::format("loader: workers = {}; must be in [0, {}]", o.workers, kMostWorkers));
   require(o.ahead >= 1, fmt::format("loader: ahead = {}; at least 1 micro-batch must be prepared ahead", o.ahead));
   require(o.timeout_s > 0, fmt::format("loader: timeout_s = {}; must be positive", o.timeout_s));
-  require(!o.pinned || at::hasCUDA(), "loader: pinned memory needs CUDA, which this build or host lacks");
+  require(!o.pinned || at::accelerator::deviceCount() > 0, "loader: pinned memory needs a GPU, which this build or host lacks");
   for (size_t i = 0; i < o.ramp.size(); ++i) {
     const BatchPhase& phase = o.ramp[i];
     const std::string which = fmt::format("batch.ramp, phase {}: global", i + 1);

@@ -9,6 +9,8 @@
 #include <unordered_map>
 #include <utility>
 
+#include "weft/engine/device_memory.h"
+
 namespace weft {
 
 struct MemoryLedger::Counts {
@@ -104,7 +106,7 @@ void install() {
 
 }  // namespace
 
-MemoryLedger::MemoryLedger() : counts_(std::make_shared<Counts>()) { install(); }
+MemoryLedger::MemoryLedger(c10::Device device) : counts_(std::make_shared<Counts>()), device_(device) { install(); }
 MemoryLedger::~MemoryLedger() = default;
 
 void MemoryLedger::add(MemoryCategory category, int64_t bytes) { counts_->add(category, bytes); }
@@ -120,11 +122,13 @@ CategoryBytes MemoryLedger::peak() const {
 }
 
 int64_t MemoryLedger::peak_total() const {
+  if (const std::optional<DeviceMemory> on_device = device_memory(device_)) return on_device->peak_allocated;
   const std::lock_guard lock(counts_->mutex);
   return counts_->peak_total;
 }
 
 void MemoryLedger::reset_peaks() {
+  reset_device_peaks(device_);
   const std::lock_guard lock(counts_->mutex);
   counts_->peak = counts_->live;
   counts_->peak_total = counts_->total;

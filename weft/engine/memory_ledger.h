@@ -1,10 +1,13 @@
-// MemoryLedger: bytes of tensors a rank holds, by category (program/memory.h), as the allocator sees them. Its figures can be
-// compared with the prediction of weft memory.
+// MemoryLedger: bytes of tensors a rank holds, by category (program/memory.h), as the CPU's allocator sees them; on another
+// device their total, by the statistics of its allocator (engine/device_memory.h). Its figures can be compared with the
+// prediction of weft memory.
 //
 // A thread's allocations are counted while it has a ledger (MemoryLedger::Attached). An allocation belongs to the category of
 // the innermost MemoryScope and is subtracted when freed. Buffers from outside the allocator (shared memory) are added by hand.
 // Cost: some 100 ns per allocation.
 #pragma once
+
+#include <c10/core/Device.h>
 
 #include <cstdint>
 #include <memory>
@@ -18,16 +21,17 @@ namespace weft {
 /// Counts bytes of tensors by category. Thread-safe. Counted tensors may outlive it.
 class MemoryLedger {
  public:
-  MemoryLedger();
+  /// `device`: where the rank's tensors are.
+  explicit MemoryLedger(c10::Device device = c10::kCPU);
   ~MemoryLedger();
 
   /// Counts memory from outside the allocator; negative bytes subtract it again.
   void add(MemoryCategory category, int64_t bytes);
-  /// Bytes held now.
+  /// Bytes held now, in host memory.
   CategoryBytes live() const;
-  /// Peak bytes of each category; the peaks need not coincide.
+  /// Peak bytes of each category in host memory; the peaks need not coincide.
   CategoryBytes peak() const;
-  /// Peak bytes of all categories together.
+  /// Peak bytes of all categories together, on the device. A device that is no CPU counts all tensors of the process.
   int64_t peak_total() const;
   /// Resets the peaks to the live bytes.
   void reset_peaks();
@@ -49,6 +53,7 @@ class MemoryLedger {
 
  private:
   std::shared_ptr<Counts> counts_;
+  c10::Device device_;
 };
 
 /// Assigns this thread's allocations to a category during its lifetime.

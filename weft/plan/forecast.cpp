@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "weft/plan/cost/rank_memory.h"
+#include "weft/plan/layout/planned_device.h"
 #include "weft/plan/make_plan.h"
 #include "weft/program/simulate/simulate.h"
 #include "weft/recipe/build/build_model.h"
@@ -27,11 +28,12 @@ bool crosses_narrow(const Recipe& recipe, const Program& program) {
 RecipeSimulation recipe_simulation(const Recipe& recipe, int world_size, const Hardware& hardware,
                                    const std::string& hardware_path, std::shared_ptr<CostTable> costs) {
   RecipeSimulation result;
-  result.plan = make_plan(recipe, world_size, std::move(costs));
+  const Recipe planned = for_hardware(recipe, hardware);
+  result.plan = make_plan(planned, world_size, std::move(costs));
   std::vector<MemoryOptions> memory;
   memory.reserve(result.plan.program->mesh.pp);
   for (int pp = 0; pp < result.plan.program->mesh.pp; ++pp) {
-    memory.push_back(memory_options(recipe, result.plan, pp));
+    memory.push_back(memory_options(planned, result.plan, pp));
   }
   Hardware used = hardware;
   used.narrow_across = crosses_narrow(recipe, *result.plan.program);

@@ -38,8 +38,9 @@ RecipeMemory recipe_memory(const Recipe& recipe, int world_size, std::shared_ptr
 /// True if the program's gradient sums travel between hosts in half their bytes: layout.across_hosts with float32.
 bool crosses_narrow(const Recipe& recipe, const Program& program);
 
-/// Simulates a recipe's step. Throws InputError as make_plan() and simulate() do, and if the hardware's times were measured
-/// with other micro-batches. Errors about the hardware name `hardware_path`, the file it came from, if given.
+/// Simulates a recipe's step, on devices of the hardware's kind (for_hardware()). Throws InputError as make_plan() and
+/// simulate() do, and if the hardware's times were measured with other micro-batches. Errors about the hardware name
+/// `hardware_path`, the file it came from, if given.
 RecipeSimulation recipe_simulation(const Recipe& recipe, int world_size, const Hardware& hardware,
                                    const std::string& hardware_path = {}, std::shared_ptr<CostTable> costs = nullptr);
 

@@ -2,12 +2,14 @@
 
 #include <algorithm>
 
+#include "weft/plan/cost/cost_table.h"
+
 namespace weft {
 namespace {
 
 constexpr int64_t kGiB = int64_t{1} << 30;
 constexpr int64_t kProcess = kGiB / 2;
-constexpr int64_t kCudaProcess = 4 * kGiB;
+constexpr int64_t kGpuProcess = 4 * kGiB;
 
 int64_t reading_bytes(const DataRecipe& data) {
   const double window = data.name == "parquet" || data.name == "jsonl" ? data.shuffle_mb * (1 << 20) : 0.0;
@@ -16,7 +18,7 @@ int64_t reading_bytes(const DataRecipe& data) {
 
 /// Bytes of a rank whose tensors are on a GPU.
 int64_t host_tensors(const LayoutRecipe& layout, const MemoryEstimate& estimate) {
-  int64_t bytes = estimate.of(MemoryCategory::saving);
+  int64_t bytes = estimate.host_bytes;
   if (layout.offload_optimizer == "host" || layout.offload_parameters == "host") bytes += estimate.model_states;
   if (layout.offload_activations == "host") bytes += estimate.of(MemoryCategory::activations);
   return bytes;
@@ -24,10 +26,11 @@ int64_t host_tensors(const LayoutRecipe& layout, const MemoryEstimate& estimate)
 
 }  // namespace
 
-int64_t host_bytes_of_rank(const Recipe& recipe, const RecipeMemory& memory, bool on_gpu) {
+int64_t host_bytes_of_rank(const Recipe& recipe, const RecipeMemory& memory) {
+  const bool on_gpu = memory.plan.costs->device() == TargetDevice::gpu;
   const MemoryEstimate& estimate = memory.estimate();
   const int64_t tensors = on_gpu ? host_tensors(recipe.layout, estimate) : estimate.total();
-  return tensors + reading_bytes(recipe.data) + (on_gpu ? kCudaProcess : kProcess);
+  return tensors + reading_bytes(recipe.data) + (on_gpu ? kGpuProcess : kProcess);
 }
 
 }  // namespace weft

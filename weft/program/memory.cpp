@@ -42,16 +42,20 @@ class Estimate {
     const StepCost cost = step_cost(list_);
     add(MemoryCategory::activations, cost.peak_activation_bytes);
     add(MemoryCategory::communication, options_.communication_bytes);
+    result_.reserved_bytes = reserved_bytes(options_.device, requests_);
     saving();
     return result_;
   }
 
  private:
-  void add(MemoryCategory category, int64_t bytes) { result_.peak[static_cast<size_t>(category)] += bytes; }
-  void keep(MemoryCategory category, int64_t bytes) {
-    add(category, bytes);
-    result_.model_states += bytes;
+  /// Counts one request to the allocator.
+  int64_t add(MemoryCategory category, int64_t bytes) {
+    const int64_t allocated = allocated_bytes(options_.device, bytes);
+    result_.peak[static_cast<size_t>(category)] += allocated;
+    requests_.push_back(allocated);
+    return allocated;
   }
+  void keep(MemoryCategory category, int64_t bytes) { result_.model_states += add(category, bytes); }
   using Numels = std::vector<int64_t>;  // by block
   static int64_t sum(const Numels& numels) { return std::accumulate(numels.begin(), numels.end(), int64_t{0}); }
   static int64_t largest(const Numels& numels) { return *std::max_element(numels.begin(), numels.end()); }
@@ -66,7 +70,11 @@ class Estimate {
     const int64_t all = sum(held_weights_);
     const int64_t shard = (options_.offload_weights ? largest(held_weights_) : all) / program_.shards;
     const bool pooled = program_.shard_level == ShardLevel::parameters;
-    keep(MemoryCategory::weights, (pooled ? shard : all) * program_.weight_bytes);
+    if (pooled) {
+      keep(MemoryCategory::weights, shard * program_.weight_bytes);
+    } else {
+      for (const int64_t numel : held_weights_) keep(MemoryCategory::weights, numel * program_.weight_bytes);
+    }
     if (narrow() && owns_) keep(MemoryCategory::master, shard * kFloatBytes);
     if (program_.inner_shards > 1) add(MemoryCategory::gathered, all / program_.inner_shards * program_.weight_bytes);
     if (pooled) add(MemoryCategory::gathered, buffer_bytes(buffers_.weight, bytes_of(held_weights_, program_.weight_bytes)));
@@ -133,7 +141,11 @@ class Estimate {
   }
 
   void optimizer() {
-    keep(MemoryCategory::optimizer, (options_.offload_optimizer ? largest(states()) : sum(states())) * kFloatBytes);
+    if (options_.offload_optimizer) {
+      keep(MemoryCategory::optimizer, largest(states()) * kFloatBytes);
+    } else {
+      for (const int64_t numel : states()) keep(MemoryCategory::optimizer, numel * kFloatBytes);
+    }
     add(MemoryCategory::optimizer, largest_update());
     if (program_.gradient_bytes < kFloatBytes)
       add(MemoryCategory::optimizer, std::min(largest_own() * kFloatBytes, kWidenedPiece));
@@ -151,12 +163,18 @@ class Estimate {
     return most;
   }
 
-  /// Copies for saving; ranks that own the same state each write a part.
+  /// Copies for saving, in host memory; ranks that own the same state each write a part.
   void saving() {
     const MeshSizes& mesh = program_.mesh;
     const int64_t replicas = int64_t{mesh.dp} * mesh.cp * (program_.shards > 1 ? 1 : mesh.shard);
     const int64_t weights = owns_ ? sum(held_weights_) / program_.shards : 0;
-    add(MemoryCategory::saving, options_.state_copies * (weights + sum(states())) * kFloatBytes / replicas);
+    const int64_t bytes = options_.state_copies * (weights + sum(states())) * kFloatBytes / replicas;
+    result_.peak[static_cast<size_t>(MemoryCategory::saving)] = bytes;
+    if (options_.device == TargetDevice::gpu) {
+      result_.host_bytes = bytes;
+    } else {
+      result_.reserved_bytes += bytes;
+    }
   }
 
   const Program& program_;
@@ -166,12 +184,13 @@ class Estimate {
   bool owns_;            // the rank updates its blocks
   Numels held_numel_;    // elements with a gradient; 0 for the blocks of other ranks
   Numels held_weights_;  // all elements
+  Numels requests_;      // to the allocator, rounded
   MemoryEstimate result_;
 };
 
 }  // namespace
 
-int64_t MemoryEstimate::total() const { return std::accumulate(peak.begin(), peak.end(), int64_t{0}); }
+int64_t MemoryEstimate::total() const { return std::accumulate(peak.begin(), peak.end(), -host_bytes); }
 
 MemoryEstimate estimate_memory(const Program& program, int rank, const MemoryOptions& options) {
   check_rank(program, rank);

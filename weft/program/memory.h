@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "weft/base/enum_names.h"
+#include "weft/base/target_device.h"
 #include "weft/program/program.h"
 
 namespace weft {
@@ -53,15 +54,19 @@ struct MemoryOptions {
   bool offload_weights = false;               ///< only one block's shard is in memory at a time
   int64_t communication_bytes = 0;            ///< buffers of the process groups
   int state_copies = 0;                       ///< copies of the rank's state, for saving and snapshots
+  TargetDevice device =
+      TargetDevice::cpu;  ///< whose allocator's rounding counts; beside a GPU copies of the state are in host memory
 };
 
 /// Memory of a rank.
 struct MemoryEstimate {
   CategoryBytes peak{};         ///< peak of each category
+  int64_t host_bytes = 0;       ///< part of the peaks that is in host memory, with the rest on a GPU: copies of the state
+  int64_t reserved_bytes = 0;   ///< least that the allocator takes from the device for all of it (base/target_device.h)
   int64_t model_states = 0;     ///< ZeRO's model states: weights, gradients and optimizer state, without buffers
   int64_t largest_block = 0;    ///< whole weights of the rank's largest block
   int largest_block_index = 0;  ///< index of that block
-  int64_t total() const;        ///< sum of the peaks
+  int64_t total() const;        ///< sum of the peaks on the device
   int64_t of(MemoryCategory category) const { return peak[static_cast<size_t>(category)]; }  ///< the category's peak
 };
 

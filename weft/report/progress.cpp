@@ -104,9 +104,10 @@ void add_evaluations(const FinalReport& report, std::vector<std::pair<std::strin
   }
 }
 
-std::string memory(const std::vector<double>& peak_rss_mb) {
-  if (peak_rss_mb.empty()) return "unknown";
-  const auto [least, most] = std::minmax_element(peak_rss_mb.begin(), peak_rss_mb.end());
+/// The range of the ranks' peaks, in MiB.
+std::string memory(const std::vector<double>& peak_mb) {
+  if (peak_mb.empty()) return "unknown";
+  const auto [least, most] = std::minmax_element(peak_mb.begin(), peak_mb.end());
   if (fmt::format("{:.0f}", *least) == fmt::format("{:.0f}", *most)) return fmt::format("{:.0f} MB per rank", *most);
   return fmt::format("{:.0f} to {:.0f} MB per rank", *least, *most);
 }
@@ -230,7 +231,8 @@ std::string final_table(const FinalReport& report) {
     rows.emplace_back("saved", fmt::format("{}, steps paused for {}", counted(report.saves, "checkpoint"),
                                            format_duration(report.save_stall_s)));
   }
-  rows.emplace_back("peak memory", memory(report.peak_rss_mb));
+  if (!report.peak_device_mb.empty()) rows.emplace_back("peak on device", memory(report.peak_device_mb));
+  rows.emplace_back(report.peak_device_mb.empty() ? "peak memory" : "peak on host", memory(report.peak_rss_mb));
   rows.emplace_back("communication", communication(report));
   if (report.data_wait_share >= 0.01) rows.emplace_back("data", waits_for_data(report));
   if (const auto& names = report.skipped_data; !names.empty()) {

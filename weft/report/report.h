@@ -106,6 +106,7 @@ struct FinalReport {
   double communication_share = 0.0;            ///< share of `seconds` spent in collectives, 0 to 1; maximum over ranks
   double step_communication_share = 0.0;       ///< the same for step time only, without the first two
   std::vector<double> peak_rss_mb;             ///< by rank: peak resident memory, in MiB
+  std::vector<double> peak_device_mb = {};     ///< by rank: most that its device's allocator took, in MiB; empty on CPUs
   std::vector<int64_t> traffic_bytes;          ///< by rank: payload sent
   int64_t resumed_from = 0;                    ///< steps done before this process began; 0: it began the run
   bool stopped = false;                        ///< asked to stop, so it saved and ended before the last step

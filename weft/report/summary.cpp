@@ -95,6 +95,7 @@ std::string summary_json(const FinalReport& report) {
       {"communication_share", report.communication_share},
       {"step_communication_share", report.step_communication_share},
       {"peak_rss_mb", report.peak_rss_mb},
+      {"peak_device_mb", report.peak_device_mb},
       {"traffic_bytes", report.traffic_bytes},
       {"saves", report.saves},
       {"save_stall_s", report.save_stall_s},

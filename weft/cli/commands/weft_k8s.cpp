@@ -10,6 +10,7 @@
 
 #include "weft/base/error.h"
 #include "weft/base/input_file.h"
+#include "weft/base/target_device.h"
 #include "weft/base/units.h"
 #include "weft/cli/commands/commands.h"
 #include "weft/cli/options/recipe_options.h"
@@ -58,7 +59,9 @@ ClaimMount parse_mount(const std::string& text) {
 
 /// Sets the pod's memory, and a comment on how it adds up.
 void forecast_memory(KubernetesOptions& options, const Recipe& recipe, int world) {
-  const int64_t rank = host_bytes_of_rank(recipe, recipe_memory(recipe, world), options.gpus);
+  Recipe planned = recipe;
+  planned.run.device = kTargetDevices.of(options.gpus ? TargetDevice::gpu : TargetDevice::cpu);
+  const int64_t rank = host_bytes_of_rank(planned, recipe_memory(planned, world));
   // 10 % more, because a pod that reaches its limit is killed.
   const double bytes =
       1.1 * static_cast<double>(rank) * options.ranks + size_in_bytes("--shared-memory", options.shared_memory);

@@ -7,11 +7,13 @@
 #include <nlohmann/json.hpp>
 
 #include "weft/base/error.h"
+#include "weft/base/target_device.h"
 #include "weft/base/units.h"
 #include "weft/cli/commands/commands.h"
 #include "weft/cli/options/recipe_options.h"
 #include "weft/cli/output/heading.h"
 #include "weft/cli/output/output.h"
+#include "weft/plan/cost/cost_table.h"
 #include "weft/plan/forecast.h"
 #include "weft/program/build/build.h"
 #include "weft/recipe/read/read_recipe.h"
@@ -24,6 +26,7 @@ struct MemoryArguments {
   std::string recipe;
   int num_ranks = 1;
   std::vector<std::string> overrides;
+  std::string device;  ///< empty: as run.device
   bool json = false;
 };
 
@@ -71,12 +74,15 @@ std::string row(const std::string& what, const std::vector<std::string>& cells) 
   return line + "\n";
 }
 
+bool is_for_gpu(const RecipeMemory& memory) { return memory.plan.costs->device() == TargetDevice::gpu; }
+
 std::string table(const std::vector<RecipeMemory>& memories) {
-  std::vector<std::string> heads, totals, states;
+  std::vector<std::string> heads, totals, states, reserved;
   for (const RecipeMemory& m : memories) {
     heads.emplace_back(name(m.plan.program->shard_level));
     totals.push_back(format_bytes(m.estimate().total()));
     states.push_back(format_bytes(m.estimate().model_states));
+    reserved.push_back(format_bytes(m.estimate().reserved_bytes));
   }
   std::string text = row("shard_level", heads);
   for (size_t i = 0; i < kMemoryCategories.size(); ++i) {
@@ -87,7 +93,9 @@ std::string table(const std::vector<RecipeMemory>& memories) {
       cells.push_back(m.estimate().of(category) ? format_bytes(m.estimate().of(category)) : "-");
     text += row(std::string(name(category)), cells);
   }
-  return text + row("sum", totals) + row("of which model states", states);
+  text += row("sum", totals);
+  if (is_for_gpu(memories.front())) text += row("reserved, at least", reserved);
+  return text + row("of which model states", states);
 }
 
 std::string text_of(const Recipe& recipe, const std::vector<RecipeMemory>& memories) {
@@ -114,9 +122,14 @@ std::string text_of(const Recipe& recipe, const std::vector<RecipeMemory>& memor
         "--set layout.shard_level.\n",
         own.plan.program->num_blocks(), own.plan.program->micro_batches, kMostStepsToCompare);
   }
+  text +=
+      "\nEach line is a category's peak. Not all peaks come at once, so the sum is an\n"
+      "upper bound. The process itself (code, stacks, kernel workspaces) is extra.\n";
+  if (!is_for_gpu(own)) return text;
   return text +
-         "\nEach line is a category's peak. Not all peaks come at once, so the sum is an\n"
-         "upper bound. The process itself (code, stacks, kernel workspaces) is extra.\n";
+         "\nFor a GPU: LibTorch's kernels there, and its caching allocator, which reserves\n"
+         "whole segments. Copies of the state are in host memory, outside the sum. NCCL's\n"
+         "buffers, the driver's context and workspaces of libraries are extra.\n";
 }
 
 std::string json_of(const RecipeMemory& memory) {
@@ -126,9 +139,12 @@ std::string json_of(const RecipeMemory& memory) {
   }
   const nlohmann::ordered_json json = {
       {"world", memory.plan.layout.world},
+      {"device", kTargetDevices.of(memory.plan.costs->device())},
       {"shard_level", name(memory.plan.program->shard_level)},
       {"bytes", bytes},
       {"sum", memory.estimate().total()},
+      {"reserved", memory.estimate().reserved_bytes},
+      {"host_bytes", memory.estimate().host_bytes},
       {"model_states", memory.estimate().model_states},
       {"largest_block", memory.plan.program->block_names[memory.estimate().largest_block_index]},
       {"largest_block_bytes", memory.estimate().largest_block}};
@@ -142,16 +158,21 @@ void add_memory(CLI::App& app, int& status) {
   auto arguments = std::make_shared<MemoryArguments>();
   add_recipe(*command, arguments->recipe, arguments->overrides);
   command->add_option("-n,--ranks", arguments->num_ranks, "Number of ranks; nothing is started")->capture_default_str();
+  command
+      ->add_option("--device", arguments->device, "Kind of device, which need not be there; default: the recipe's run.device")
+      ->check(CLI::IsMember(kTargetDevices.all()));
   command->add_flag("--json", arguments->json, "Print the recipe's own layout as JSON");
   command->footer(
       "Adds up weights, gradients, optimizer state, gathered weights, activations and\n"
       "communication buffers of the program that `weft train` would run, without\n"
       "allocating them.\n"
       "\n"
-      "Example:\n"
+      "Examples:\n"
       "  weft memory recipes/gpt.toml -n 64 --set batch.global=64 \\\n"
-      "    --set layout.shard_level=parameters");
+      "    --set layout.shard_level=parameters\n"
+      "  weft memory recipes/gpt.toml -n 8 --device cuda");
   command->callback([arguments, &status] {
+    if (!arguments->device.empty()) arguments->overrides.push_back("run.device=" + arguments->device);
     const Recipe recipe = load_recipe(arguments->recipe, arguments->overrides);
     const std::vector<RecipeMemory> memories = columns(*arguments, recipe);
     write_out(arguments->json ? json_of(memories.front()) : text_of(recipe, memories));

@@ -15,6 +15,7 @@
 #include "weft/cli/output/output.h"
 #include "weft/cli/output/time_files.h"
 #include "weft/plan/forecast.h"
+#include "weft/plan/layout/planned_device.h"
 #include "weft/plan/make_plan.h"
 #include "weft/program/draw/draw.h"
 #include "weft/recipe/read/read_recipe.h"
@@ -36,8 +37,7 @@ struct ShowArguments {
 };
 
 /// Draws the step over time, on the given hardware or on round numbers.
-std::string draw_time(const ShowArguments& arguments, const Recipe& recipe, const Plan& plan) {
-  Hardware hardware = arguments.hardware.empty() ? nominal_hardware() : load_hardware(arguments.hardware);
+std::string draw_time(const ShowArguments& arguments, const Recipe& recipe, const Plan& plan, Hardware hardware) {
   hardware.narrow_across = crosses_narrow(recipe, *plan.program);
   Simulation simulation;
   in_hardware_file(arguments.hardware, [&] {
@@ -54,7 +54,8 @@ void show(const ShowArguments& arguments) {
   if (!arguments.hardware.empty() && !arguments.files.any()) {
     throw InputError("--hardware is only for the times in --svg and --trace; add one of them, or use weft simulate");
   }
-  const Recipe recipe = load_recipe(arguments.recipe, arguments.overrides);
+  const Hardware hardware = arguments.hardware.empty() ? nominal_hardware() : load_hardware(arguments.hardware);
+  const Recipe recipe = for_hardware(load_recipe(arguments.recipe, arguments.overrides), hardware);
   const Plan all = make_plan(recipe, arguments.num_ranks);
   const std::string stages = all.stages_text.empty() ? "" : all.stages_text + "\n";
   std::string text = wrapped(heading(recipe, all.layout), 2) + "\n\n" +
@@ -62,7 +63,7 @@ void show(const ShowArguments& arguments) {
                                      : stages + draw(*all.program, {.width = arguments.width,
                                                                     .ranks_per_host = arguments.ranks_per_host,
                                                                     .narrow_across = crosses_narrow(recipe, *all.program)}));
-  if (arguments.files.any()) text += draw_time(arguments, recipe, all);
+  if (arguments.files.any()) text += draw_time(arguments, recipe, all, hardware);
   write_out(text);
 }
 

@@ -1,18 +1,20 @@
 #include "weft/nn/attention/attention.h"
 
 #include <ATen/ops/empty_like.h>
-#include <ATen/ops/scaled_dot_product_attention.h>
 #include <fmt/core.h>
 #include <torch/csrc/autograd/custom_function.h>
 
 #include <utility>
+#include <vector>
 
 #include "weft/base/error.h"
+#include "weft/nn/attention/fused.h"
 #include "weft/nn/attention/heads.h"
 #include "weft/nn/attention/over_ranks.h"
 #include "weft/nn/attention/partial.h"
 #include "weft/nn/attention/within_documents.h"
 #include "weft/nn/graph.h"
+#include "weft/nn/kernels/kernel_table.h"
 
 namespace weft {
 
@@ -80,17 +82,17 @@ void check_alone(const Context& context, const std::string& what, const Document
 
 at::Tensor attention(const at::Tensor& qkv, int64_t heads) {
   check_heads(qkv, heads);
-  if (attention_kernel(qkv.device()) == AttentionKernel::flash) return FlashAttention::apply(qkv, heads);
-  return merge_heads(at::scaled_dot_product_attention(split_heads(qkv, 0, heads), split_heads(qkv, 1, heads),
-                                                      split_heads(qkv, 2, heads), {}, 0.0, /*is_causal=*/true));
+  if (has_weft_kernel(ModelOperation::attention, qkv.device())) return FlashAttention::apply(qkv, heads);
+  // In one operation, whose backward joins the gradients: with one for each third it would add three tensors of qkv's size.
+  const std::vector<at::Tensor> thirds = qkv.chunk(3, 2);
+  return merge_heads(fused_attention(as_heads(thirds[0], heads), as_heads(thirds[1], heads), as_heads(thirds[2], heads)));
 }
 
 at::Tensor attention(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v) {
   check_grouped(q, k, v);
-  if (attention_kernel(q.device()) == AttentionKernel::flash) return GroupedFlashAttention::apply(q, k, v);
+  if (has_weft_kernel(ModelOperation::attention, q.device())) return GroupedFlashAttention::apply(q, k, v);
   const int64_t times = q.size(1) / k.size(1);
-  return merge_heads(at::scaled_dot_product_attention(q, repeat_heads(k, times), repeat_heads(v, times), {}, 0.0,
-                                                      /*is_causal=*/true));
+  return merge_heads(fused_attention(q, repeat_heads(k, times), repeat_heads(v, times)));
 }
 
 at::Tensor attention(const at::Tensor& qkv, int64_t heads, const Context& context, const std::string& what,

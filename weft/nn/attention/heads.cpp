@@ -1,5 +1,6 @@
 #include "weft/nn/attention/heads.h"
 
+#include <ATen/ops/empty.h>
 #include <fmt/core.h>
 
 #include "weft/base/error.h"
@@ -22,6 +23,10 @@ at::Tensor split_heads(const at::Tensor& qkv, int64_t third, int64_t heads) {
 at::Tensor merge_heads(const at::Tensor& x) {
   TensorChecks("attention").floating("x", x, {kAny, kAny, kAny, kAny}, x);
   return x.transpose(1, 2).flatten(2);
+}
+
+at::Tensor token_major_like(const at::Tensor& x) {
+  return at::empty({x.size(0), x.size(2), x.size(1), x.size(3)}, x.options()).transpose(1, 2);
 }
 
 at::Tensor as_heads(const at::Tensor& x, int64_t heads) {

@@ -19,6 +19,9 @@ at::Tensor merge_heads(const at::Tensor& x);
 /// [batch, tokens, width] as [batch, heads, tokens, head width]: a view.
 at::Tensor as_heads(const at::Tensor& x, int64_t heads);
 
+/// An empty tensor like x [batch, heads, tokens, head width] with memory layout [batch, tokens, heads, head width].
+at::Tensor token_major_like(const at::Tensor& x);
+
 /// Throws InputError unless qkv [batch, tokens, 3 width] has whole heads. A projection that is not split by heads may leave a
 /// rank less than one head, which fails this check.
 void check_heads(const at::Tensor& qkv, int64_t heads);

@@ -15,7 +15,7 @@
 
 #include "weft/nn/attention/heads.h"
 #include "weft/nn/attention/tiled.h"
-#include "weft/nn/operators_path.h"
+#include "weft/nn/kernels/kernel_table.h"
 #include "weft/nn/tensor_checks.h"
 
 namespace weft {
@@ -76,16 +76,10 @@ AttentionGradients attend_backward_by_formula(const at::Tensor& dout, const at::
 
 bool is_nothing(const at::Tensor& q, const at::Tensor& k) { return q.numel() == 0 || k.numel() == 0; }
 
-/// An empty tensor like x [batch, heads, tokens, head width] with memory layout [batch, tokens, heads, head width].
-at::Tensor token_major_like(const at::Tensor& x) {
-  return at::empty({x.size(0), x.size(2), x.size(1), x.size(3)}, x.options()).transpose(1, 2);
-}
-
 }  // namespace
 
 AttentionKernel attention_kernel(at::Device device) {
-  if (forces_operators()) return AttentionKernel::formula;
-  return device.is_cpu() || device.is_meta() ? AttentionKernel::flash : AttentionKernel::formula;
+  return has_weft_kernel(ModelOperation::partial_attention, device) ? AttentionKernel::flash : AttentionKernel::formula;
 }
 
 // The kernels group query heads themselves, and take any strides.

@@ -19,7 +19,7 @@ namespace weft {
 /// [batch, heads, queries, keys] in float32 at once, three in backward.
 enum class AttentionKernel { flash, formula };
 
-/// The kernel for tensors on `device`: flash on the CPU, and on the meta device, which stands for the CPU.
+/// The kernel for tensors on `device` (nn/kernels/kernel_table.h).
 AttentionKernel attention_kernel(at::Device device);
 
 /// Attends to these keys only.

@@ -10,6 +10,7 @@
 #include "weft/comm/threads/parallel_for.h"
 #include "weft/nn/attention/heads.h"
 #include "weft/nn/kernels/attention_kernels.h"
+#include "weft/nn/kernels/kernel_table.h"
 #include "weft/nn/kernels/tensors.h"
 #include "weft/nn/tensor_checks.h"
 
@@ -61,8 +62,8 @@ void run_parts(const AttentionTensors& t, AttentionMask mask, GradientsOf gradie
   const bool backward = t.dout.defined();
   const int64_t kv_heads = t.k.size(1), all = t.q.size(0) * kv_heads * parts, threads = threads_for(all, 1);
   const int64_t floats = attention_scratch(shape_of(t, mask), backward);
-  const at::Tensor scratch = at::empty({t.q.is_meta() ? 1 : threads, floats}, t.q.options().dtype(at::kFloat));
-  if (t.q.is_meta()) return;  // only one thread's memory is measured; nothing is computed
+  const at::Tensor scratch = at::empty({has_elements(t.q) ? threads : 1, floats}, t.q.options().dtype(at::kFloat));
+  if (!has_elements(t.q)) return;  // only one thread's memory is measured; nothing is computed
   auto* own = scratch.mutable_data_ptr<float>();
   const auto run = [&](int64_t thread) {
     for (int64_t i = all * thread / threads; i < all * (thread + 1) / threads; ++i) {
@@ -81,7 +82,7 @@ void run_parts(const AttentionTensors& t, AttentionMask mask, GradientsOf gradie
 
 /// With fewer jobs than threads, threads share the work on a kv head, which changes no bits.
 void run_jobs(const AttentionTensors& t, AttentionMask mask) {
-  const int64_t share = t.q.is_meta() ? 1 : available_threads() / (t.q.size(0) * t.k.size(1));
+  const int64_t share = has_elements(t.q) ? available_threads() / (t.q.size(0) * t.k.size(1)) : 1;
   const AttentionJob shape = shape_of(t, mask);
   const int64_t of_queries = std::min(share, shape.heads * attention_tiles(shape.queries));
   const int64_t of_keys = std::min(share, attention_tiles(shape.keys));
@@ -108,8 +109,8 @@ void write_back(const at::Tensor& written, const at::Tensor& place) {
 bool fits_tiles(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v) {
   if (!q.defined() || !k.defined() || !v.defined()) return false;
   const at::ScalarType type = q.scalar_type();
-  return (q.is_cpu() || q.is_meta()) && (type == at::kFloat || type == at::kBFloat16) && k.scalar_type() == type &&
-         v.scalar_type() == type && q.numel() > 0 && k.numel() > 0 && v.sizes() == k.sizes();
+  return has_weft_kernel(ModelOperation::attention, q.device()) && (type == at::kFloat || type == at::kBFloat16) &&
+         k.scalar_type() == type && v.scalar_type() == type && q.numel() > 0 && k.numel() > 0 && v.sizes() == k.sizes();
 }
 
 namespace {

@@ -4,15 +4,18 @@
 #include <ATen/ops/cat.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/empty_like.h>
-#include <ATen/ops/scaled_dot_product_attention.h>
 #include <fmt/core.h>
 #include <torch/csrc/autograd/custom_function.h>
 #include <torch/custom_class.h>
 
+#include <vector>
+
 #include "weft/base/error.h"
+#include "weft/nn/attention/fused.h"
 #include "weft/nn/attention/heads.h"
 #include "weft/nn/attention/partial.h"
 #include "weft/nn/graph.h"
+#include "weft/nn/kernels/kernel_table.h"
 
 namespace weft {
 
@@ -126,21 +129,22 @@ struct GroupedWithinDocuments : torch::autograd::Function<GroupedWithinDocuments
   }
 };
 
-bool has_kernel(const at::Tensor& x) { return attention_kernel(x.device()) == AttentionKernel::flash; }
-
 }  // namespace
 
 at::Tensor document_attention(const at::Tensor& qkv, int64_t heads, const DocumentRuns& runs) {
   check_heads(qkv, heads);
   check_runs(runs, qkv.size(0), qkv.size(1));
-  if (has_kernel(qkv)) return WithinDocuments::apply(qkv, heads, c10::make_intrusive<HeldRuns>(runs));
-  return document_attention_by_graph(split_heads(qkv, 0, heads), split_heads(qkv, 1, heads), split_heads(qkv, 2, heads), runs);
+  if (has_weft_kernel(ModelOperation::document_attention, qkv.device()))
+    return WithinDocuments::apply(qkv, heads, c10::make_intrusive<HeldRuns>(runs));
+  const std::vector<at::Tensor> thirds = qkv.chunk(3, 2);  // in one operation, as in attention()
+  return document_attention_by_graph(as_heads(thirds[0], heads), as_heads(thirds[1], heads), as_heads(thirds[2], heads), runs);
 }
 
 at::Tensor document_attention(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, const DocumentRuns& runs) {
   check_grouped(q, k, v);
   check_runs(runs, q.size(0), q.size(2));
-  if (has_kernel(q)) return GroupedWithinDocuments::apply(q, k, v, c10::make_intrusive<HeldRuns>(runs));
+  if (has_weft_kernel(ModelOperation::document_attention, q.device()))
+    return GroupedWithinDocuments::apply(q, k, v, c10::make_intrusive<HeldRuns>(runs));
   return document_attention_by_graph(q, k, v, runs);
 }
 
@@ -154,8 +158,8 @@ at::Tensor document_attention_by_graph(const at::Tensor& q, const at::Tensor& k,
   samples.reserve(runs.size());
   documents.reserve(runs.size());
   for (const DocumentRun& run : runs) {
-    documents.push_back(at::scaled_dot_product_attention(part_of(q, run), repeat_heads(part_of(k, run), times),
-                                                         repeat_heads(part_of(v, run), times), {}, 0.0, /*is_causal=*/true));
+    documents.push_back(
+        fused_attention(part_of(q, run), repeat_heads(part_of(k, run), times), repeat_heads(part_of(v, run), times)));
     if (run.begin + run.tokens < q.size(2)) continue;
     samples.push_back(at::cat(documents, 2));
     documents.clear();

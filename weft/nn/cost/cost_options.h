@@ -3,6 +3,7 @@
 
 #include <ATen/core/Tensor.h>
 
+#include "weft/base/target_device.h"
 #include "weft/nn/block_layout.h"
 
 namespace weft {
@@ -15,6 +16,7 @@ struct CostOptions {
   int cp = 1;                                  ///< ranks of Context::cp; inputs are one rank's part of the tokens
   int batch_ranks = 1;                         ///< ranks of Context::batch
   BlockLayout layout = {};                     ///< Context::layout
+  TargetDevice device = TargetDevice::cpu;     ///< what the meta device stands for (nn/kernels/kernel_table.h)
 };
 
 }  // namespace weft

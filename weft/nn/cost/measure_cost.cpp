@@ -23,6 +23,7 @@
 #include "weft/nn/cost/recorded_group.h"
 #include "weft/nn/deferred_gradients.h"
 #include "weft/nn/graph.h"
+#include "weft/nn/kernels/kernel_table.h"
 
 namespace weft {
 
@@ -32,18 +33,20 @@ using Storages = std::unordered_set<const c10::StorageImpl*>;
 
 /// Observations of one measurement on this thread. The dispatcher's observer takes no argument, hence the thread-local.
 struct Observation {
-  explicit Observation(const Storages& parameters) : parameters(parameters) {}
+  Observation(const Storages& parameters, TargetDevice device) : parameters(parameters), device(device) {}
 
   const Storages& parameters;  ///< not counted
+  TargetDevice device;         ///< whose allocator's rounding counts
   Storages inputs;             ///< not counted either
   double flops = 0.0;
   std::vector<c10::weak_intrusive_ptr<c10::StorageImpl>> made;  ///< each listed once
   int64_t peak_bytes = 0;
 
+  int64_t bytes_in(const c10::StorageImpl& x) const { return allocated_bytes(device, static_cast<int64_t>(x.nbytes())); }
   int64_t live_bytes() const {
     int64_t bytes = 0;
     for (const auto& weak : made) {
-      if (const auto storage = weak.lock()) bytes += static_cast<int64_t>(storage->nbytes());
+      if (const auto storage = weak.lock()) bytes += bytes_in(*storage);
     }
     return bytes;
   }
@@ -124,7 +127,7 @@ int64_t live_bytes_without(const Observation& seen, const Tensors& tensors) {
     if (!tensor.defined()) continue;
     const auto* storage = tensor.storage().unsafeGetStorageImpl();
     const auto made = [storage](const auto& weak) { return weak.lock().get() == storage; };
-    if (std::any_of(seen.made.begin(), seen.made.end(), made)) bytes -= static_cast<int64_t>(storage->nbytes());
+    if (std::any_of(seen.made.begin(), seen.made.end(), made)) bytes -= seen.bytes_in(*storage);
   }
   return bytes;
 }
@@ -206,6 +209,7 @@ class BlockMeasurement {
         is_first_(index == 0),
         specs_(parameters_it_reads(model, model.blocks[index])),
         parameters_(parameters),
+        device_(options.device),
         recorded_(options, flops_so_far) {}
 
   MeasuredCost run(const Tensors& inputs, Tensors& outputs) const {
@@ -229,7 +233,7 @@ class BlockMeasurement {
 
   MeasuredCost whole(const Tensors& inputs, Tensors& outputs) const {
     MeasuredCost cost;
-    Observation seen(parameters_);
+    Observation seen(parameters_, device_);
     const Tensors in = leaves(inputs);
     add(seen.inputs, in);
     Observer observer(seen);
@@ -258,7 +262,7 @@ class BlockMeasurement {
   /// Repeats the backward in two parts.
   void split(const Tensors& inputs, MeasuredCost& cost) const {
     const Tensors in = leaves(inputs);
-    Observation seen(parameters_);
+    Observation seen(parameters_, device_);
     add(seen.inputs, in);
     std::vector<Parameter*> trained;
     for (const ParamSpec& spec : specs_) {
@@ -287,6 +291,7 @@ class BlockMeasurement {
   bool is_first_;
   std::vector<ParamSpec> specs_;
   const Storages& parameters_;
+  TargetDevice device_;
   RecordedContext recorded_;
 };
 
@@ -300,6 +305,7 @@ struct Measured {
 
 std::vector<MeasuredCost> measure_cost(Model& model, const Tensors& inputs, const CostOptions& options, Tensors* outputs) {
   register_meta_kernels();
+  const TargetScope scope(options.device);
   prepare(model, options);
   const Storages parameters = storages_of_parameters(model);
   std::unordered_map<std::string, Measured> known;
@@ -326,10 +332,11 @@ std::vector<MeasuredCost> measure_cost(Model& model, const Tensors& inputs, cons
 
 LossCost measure_loss(const Model& model, const Tensors& outputs, const at::Tensor& target, const CostOptions& options) {
   register_meta_kernels();
+  const TargetScope scope(options.device);
   Tensors leaves;
   for (const at::Tensor& output : outputs) leaves.push_back(output.detach().requires_grad_(output.is_floating_point()));
   const Storages none;
-  Observation seen(none);
+  Observation seen(none, options.device);
   add(seen.inputs, leaves);
   add(seen.inputs, {target});
   Observer observer(seen);

@@ -1,14 +1,18 @@
 #include "weft/nn/cost/meta_kernels.h"
 
+#include <ATen/ExpandUtils.h>
 #include <ATen/OpMathType.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/empty_like.h>
+#include <ATen/ops/result_type.h>
 #include <torch/library.h>
 
 #include <cstddef>
 #include <new>
 #include <tuple>
 #include <vector>
+
+#include "weft/nn/kernels/kernel_table.h"
 
 namespace weft {
 
@@ -22,21 +26,38 @@ using Three = std::tuple<Tensor, Tensor, Tensor>;
 
 Tensor same_shape(const Tensor& self) { return at::empty_like(self); }
 
+Tensor where(const Tensor& condition, const Tensor& self, const Tensor& other) {
+  const std::vector<int64_t> both = at::infer_size(self.sizes(), other.sizes());
+  return at::empty(at::infer_size(condition.sizes(), both), self.options().dtype(at::result_type(self, other)));
+}
+
+Tensor& where_out(const Tensor&, const Tensor&, const Tensor&, Tensor& out) { return out; }
+
 Tensor index_select(const Tensor& self, int64_t dim, const Tensor& index) {
   std::vector<int64_t> shape = self.sizes().vec();
   shape[dim < 0 ? dim + self.dim() : dim] = index.numel();
   return at::empty(shape, self.options());
 }
 
-Tensor embedding_dense_backward(const Tensor& grad, const Tensor&, int64_t entries, int64_t, bool) {
+/// A GPU sorts more than a few ids first, and keeps their places (aten/src/ATen/native/cuda/Embedding.cu).
+Tensor embedding_dense_backward(const Tensor& grad, const Tensor& ids, int64_t entries, int64_t, bool) {
+  constexpr int64_t kUnsorted = 3072;
+  const bool sorts = target_of(grad.device()) == TargetDevice::gpu && ids.numel() > kUnsorted;
+  const std::vector<Tensor> sorted(sorts ? 2 : 0, sorts ? at::empty_like(ids) : Tensor());
   return at::empty({entries, grad.size(-1)}, grad.options());
+}
+
+/// Type of a norm's statistics: a GPU's kernels keep them in float32 for narrower inputs.
+at::TensorOptions for_statistics(const Tensor& input) {
+  const bool is_wide = target_of(input.device()) == TargetDevice::gpu;
+  return input.options().dtype(is_wide ? at::toOpMathType(input.scalar_type()) : input.scalar_type());
 }
 
 /// One mean and one deviation per normalised row.
 Three layer_norm(const Tensor& input, at::IntArrayRef normalized, const Optional&, const Optional&, double) {
   std::vector<int64_t> rows = input.sizes().vec();
   for (size_t i = rows.size() - normalized.size(); i < rows.size(); ++i) rows[i] = 1;
-  return {at::empty_like(input), at::empty(rows, input.options()), at::empty(rows, input.options())};
+  return {at::empty_like(input), at::empty(rows, for_statistics(input)), at::empty(rows, for_statistics(input))};
 }
 
 Tensor like_if(bool wanted, const Optional& tensor) {
@@ -51,7 +72,7 @@ Three layer_norm_backward(const Tensor& grad, const Tensor&, at::IntArrayRef, co
 Three batch_norm(const Tensor& input, const Optional&, const Optional&, const Optional&, const Optional&, bool training, double,
                  double) {
   const int64_t channels = training ? input.size(1) : 0;
-  return {at::empty_like(input), at::empty({channels}, input.options()), at::empty({channels}, input.options())};
+  return {at::empty_like(input), at::empty({channels}, for_statistics(input)), at::empty({channels}, for_statistics(input))};
 }
 
 Three batch_norm_backward(const Tensor& grad, const Tensor&, const Optional& weight, const Optional&, const Optional&,
@@ -105,7 +126,10 @@ void register_meta_kernels() {
   static const bool registered = [] {
     torch::Library& aten =
         *new (storage) torch::Library(torch::Library::IMPL, "aten", c10::DispatchKey::Meta, __FILE__, __LINE__);
+    aten.impl("abs", TORCH_FN(meta::same_shape));
     aten.impl("relu", TORCH_FN(meta::same_shape));
+    aten.impl("where.self", TORCH_FN(meta::where));
+    aten.impl("where.self_out", TORCH_FN(meta::where_out));
     aten.impl("index_select", TORCH_FN(meta::index_select));
     aten.impl("embedding_dense_backward", TORCH_FN(meta::embedding_dense_backward));
     aten.impl("native_layer_norm", TORCH_FN(meta::layer_norm));

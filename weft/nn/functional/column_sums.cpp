@@ -6,6 +6,7 @@
 
 #include "weft/comm/threads/parallel_for.h"
 #include "weft/nn/kernels/column_sums_kernels.h"
+#include "weft/nn/kernels/kernel_table.h"
 #include "weft/nn/kernels/tensors.h"
 #include "weft/nn/ordered_sums.h"
 #include "weft/nn/tensor_checks.h"
@@ -20,7 +21,7 @@ at::Tensor column_sums(const at::Tensor& x, at::ScalarType type) {
   const at::TensorOptions wide = x.options().dtype(at::kFloat);
   if (x.numel() == 0) return at::zeros({columns}, wide).to(type);
   const at::Tensor sums = at::empty({chunks.count, columns}, wide);
-  if (!x.is_meta()) {
+  if (has_elements(x)) {
     parallel_for(chunks.count, pieces_worth_a_thread(chunks.rows_each * columns), [&](int64_t begin, int64_t end) {
       for (int64_t chunk = begin; chunk < end; ++chunk) {
         const int64_t first = chunk * chunks.rows_each;

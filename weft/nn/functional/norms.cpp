@@ -14,9 +14,9 @@
 
 #include "weft/comm/threads/parallel_for.h"
 #include "weft/nn/graph.h"
+#include "weft/nn/kernels/kernel_table.h"
 #include "weft/nn/kernels/norm_kernels.h"
 #include "weft/nn/kernels/tensors.h"
-#include "weft/nn/operators_path.h"
 #include "weft/nn/ordered_sums.h"
 #include "weft/nn/tensor_checks.h"
 
@@ -30,11 +30,10 @@ using torch::autograd::variable_list;
 constexpr int64_t kChunkOfRows = 64;
 
 bool fits_norm_kernels(const at::Tensor& x, const Norm& norm) {
-  if (forces_operators()) return false;
   const auto is_narrow = [](const at::Tensor& w) { return w.scalar_type() == at::kFloat || w.scalar_type() == at::kBFloat16; };
   const at::ScalarType type = x.scalar_type();
-  return (x.is_cpu() || x.is_meta()) && (type == at::kFloat || type == at::kBFloat16) && is_narrow(norm.weight) &&
-         x.numel() > 0;
+  return has_weft_kernel(ModelOperation::norm, x.device()) && (type == at::kFloat || type == at::kBFloat16) &&
+         is_narrow(norm.weight) && x.numel() > 0;
 }
 
 /// Checks x [..., width] and the norm's parameters.
@@ -59,10 +58,10 @@ void check_kept(const TensorChecks& check, const Normalised& kept, const Norm& n
   if (norm.centres()) of_rows("mean", kept.mean);
 }
 
-/// Pointer to the data of a defined tensor; null on the meta device.
+/// Pointer to the elements of x; null if it has none.
 template <class T = void>
 T* memory_of(const at::Tensor& x) {
-  return !x.defined() || x.is_meta() ? nullptr : static_cast<T*>(x.data_ptr());
+  return has_elements(x) ? static_cast<T*>(x.data_ptr()) : nullptr;
 }
 
 at::Tensor as_floats(const at::Tensor& x) { return x.defined() ? x.detach().to(at::kFloat).contiguous() : x; }
@@ -86,7 +85,7 @@ NormRows rows_between(const NormRows& all, int64_t begin, int64_t end, int64_t e
 /// Calls of(part) for chunks of the rows, each on one thread, with `chunk_rows` rows each except the last.
 template <class Of>
 void in_chunks(const at::Tensor& x, const NormRows& all, int64_t chunk_rows, const Of& of) {
-  if (x.is_meta()) return;
+  if (!has_elements(x)) return;
   parallel_for((all.rows + chunk_rows - 1) / chunk_rows, pieces_worth_a_thread(chunk_rows * all.width),
                [&](int64_t begin, int64_t end) {
                  for (int64_t chunk = begin; chunk < end; ++chunk) {

@@ -16,9 +16,9 @@
 #include "weft/comm/threads/parallel_for.h"
 #include "weft/nn/graph.h"
 #include "weft/nn/id_checks.h"
+#include "weft/nn/kernels/kernel_table.h"
 #include "weft/nn/kernels/rotary_kernels.h"
 #include "weft/nn/kernels/tensors.h"
-#include "weft/nn/operators_path.h"
 #include "weft/nn/tensor_checks.h"
 
 namespace weft {
@@ -30,10 +30,9 @@ using torch::autograd::variable_list;
 
 /// Returns whether the kernel takes heads [batch, heads, tokens, head width], contiguous, with angles per token or per sample.
 bool fits_rotary_kernel(const at::Tensor& x, const at::Tensor& y, const at::Tensor& cos, const at::Tensor& sin) {
-  if (forces_operators()) return false;
   const at::ScalarType type = x.scalar_type();
   const auto is_narrow = [&](const at::Tensor& t) {
-    return (t.is_cpu() || t.is_meta()) && t.scalar_type() == type && t.stride(-1) == 1;
+    return has_weft_kernel(ModelOperation::rotary, t.device()) && t.scalar_type() == type && t.stride(-1) == 1;
   };
   if ((type != at::kFloat && type != at::kBFloat16) || x.dim() != 4 || !is_narrow(x) || !is_narrow(y)) return false;
   const std::vector<int64_t> of_tokens = {x.size(2), x.size(3) / 2}, of_samples = {x.size(0), 1, x.size(2), x.size(3) / 2};
@@ -42,7 +41,7 @@ bool fits_rotary_kernel(const at::Tensor& x, const at::Tensor& y, const at::Tens
 }
 
 void turn_by_kernel(const at::Tensor& x, const at::Tensor& y, const at::Tensor& cos, const at::Tensor& sin, double direction) {
-  if (x.is_meta() || x.numel() == 0) return;
+  if (!has_elements(x)) return;
   const int64_t heads = x.size(1), bytes = static_cast<int64_t>(x.element_size());
   const int64_t angle_sample = cos.dim() == 4 ? cos.stride(0) : 0;
   parallel_for(x.size(0) * heads, pieces_worth_a_thread(x.size(2) * x.size(3)), [&](int64_t begin, int64_t end) {

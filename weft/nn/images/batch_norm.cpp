@@ -24,6 +24,7 @@
 #include "weft/nn/graph.h"
 #include "weft/nn/images/batch_statistics.h"
 #include "weft/nn/images/pixel_norm.h"
+#include "weft/nn/kernels/kernel_table.h"
 #include "weft/nn/ordered_sums.h"
 #include "weft/nn/tensor_checks.h"
 
@@ -45,7 +46,7 @@ struct BatchRanks : torch::CustomClassHolder {
 std::tuple<at::Tensor, at::Tensor> moments(const at::Tensor& x) {
   const at::TensorOptions wide = x.options().dtype(x.scalar_type() == at::kDouble ? at::kDouble : at::kFloat);
   const int64_t channels = x.size(1);
-  if (x.is_meta() || x.numel() == 0) return {at::zeros({channels}, wide), at::zeros({channels}, wide)};
+  if (!has_elements(x)) return {at::zeros({channels}, wide), at::zeros({channels}, wide)};
   // Passing float32 running statistics makes the results of a narrow x float32.
   return at::batch_norm_update_stats(x, at::zeros({channels}, wide), at::ones({channels}, wide), /*momentum=*/0.0);
 }
@@ -74,7 +75,7 @@ std::tuple<at::Tensor, at::Tensor, at::Tensor> backward_if_given(const at::Tenso
                                                                  const at::Tensor& weight, const at::Tensor& mean,
                                                                  const at::Tensor& var, double eps) {
   if (x.numel() == 0) return {at::empty_like(x), at::zeros_like(mean), at::zeros_like(mean)};
-  const at::Tensor none = at::empty({0}, mean.options());  // CUDA's kernel for channels-last wants them defined
+  const at::Tensor none = at::empty({0}, mean.options());  // a GPU's kernel for channels-last wants them defined
   return at::native_batch_norm_backward(dy, x, weight, mean, var, none, none, /*train=*/false, eps, {true, true, true});
 }
 
@@ -126,10 +127,10 @@ struct BatchNormFunction : torch::autograd::Function<BatchNormFunction> {
 /// Returns whether the values of x are normalised without other ranks or pieces.
 bool is_alone(const Context& context) { return context.batch.size() == 1 && context.layout.batch_pieces == 1; }
 
-/// As in PyTorch: a single value has no variance, and the running one would become NaN. The meta device, used for cost
-/// measurement, has no values.
+/// As in PyTorch: a single value has no variance, and the running one would become NaN. Without elements, as in cost
+/// measurement, there is nothing to refuse.
 void expect_several_values(const at::Tensor& x) {
-  if (x.is_meta() || x.numel() / x.size(1) != 1) return;
+  if (!has_elements(x) || x.numel() / x.size(1) != 1) return;
   throw InputError(fmt::format(
       "batch norm: one value per channel in training, x is [{}]; it needs 2 or more: larger micro-batches (batch.micro), "
       "larger images, or layout.sync_batch_norm, which includes other ranks",

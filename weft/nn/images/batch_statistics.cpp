@@ -4,6 +4,7 @@
 #include <fmt/core.h>
 
 #include "weft/base/error.h"
+#include "weft/nn/kernels/kernel_table.h"
 #include "weft/nn/tensor_checks.h"
 
 namespace weft {
@@ -49,7 +50,7 @@ BatchStatistics batch_statistics(const at::Tensor& sums, const BatchNormState& s
   check.place("running_mean", state.running_mean, {channels}, sums);
   check.place("running_var", state.running_var, {channels}, sums);
   group.all_reduce(sums, ReduceOp::sum, "statistics of samples").wait();
-  const double count = sums.is_meta() ? 2.0 : sums[2 * channels].item<double>();
+  const double count = has_elements(sums) ? sums[2 * channels].item<double>() : 2.0;
   if (count < 2.0) {
     throw InputError(
         fmt::format("batch norm: {} values per channel over all ranks normalised together; it needs 2 or more: larger "

@@ -9,6 +9,7 @@
 #include "weft/comm/threads/parallel_for.h"
 #include "weft/nn/kernels/channel_kernels.h"
 #include "weft/nn/kernels/in_parts.h"
+#include "weft/nn/kernels/kernel_table.h"
 #include "weft/nn/kernels/tensors.h"
 #include "weft/nn/ordered_sums.h"
 #include "weft/nn/tensor_checks.h"
@@ -44,7 +45,7 @@ at::Tensor sums_of(Kernel kernel, const at::Tensor& x, ChannelRows rows) {
   const RowChunks chunks(rows_in(x), kChunkRows);
   const at::TensorOptions wide = x.options().dtype(at::kDouble).memory_format(at::MemoryFormat::Contiguous);
   const at::Tensor parts = at::zeros({std::max<int64_t>(chunks.count, 1), 2 * channels}, wide);
-  if (x.is_meta() || chunks.count == 0) return parts[0];
+  if (!has_elements(x)) return parts[0];
   auto* sums = parts.mutable_data_ptr<double>();
   run_chunks(kernel, x, chunks.rows_each, [&](int64_t chunk) {
     ChannelRows own = rows;
@@ -63,8 +64,9 @@ constexpr TensorChecks kCheck("batch norm by pixels");
 /// Checks x [n, channels, h, w] in the order that the kernels read.
 void check_pixels(const at::Tensor& x) {
   kCheck.floats("x", x, 4);
-  const bool fits = (x.is_cpu() || x.is_meta()) && (x.scalar_type() == at::kFloat || x.scalar_type() == at::kBFloat16) &&
-                    x.dim() == 4 && x.is_contiguous(at::MemoryFormat::ChannelsLast);
+  const bool fits = has_weft_kernel(ModelOperation::batch_norm, x.device()) &&
+                    (x.scalar_type() == at::kFloat || x.scalar_type() == at::kBFloat16) && x.dim() == 4 &&
+                    x.is_contiguous(at::MemoryFormat::ChannelsLast);
   kCheck.that(fits, "x", x, "Float or BFloat16 [n, channels, h, w], channels last, on the CPU");
 }
 
@@ -99,7 +101,7 @@ at::Tensor scale_channels(const at::Tensor& x, const at::Tensor& scale, const at
   check_of_channels("offset", offset, x);
   if (added.defined()) check_like("added", added, x);
   const at::Tensor y = at::empty_like(x);
-  if (x.is_meta() || x.numel() == 0) return y;
+  if (!has_elements(x)) return y;
   const ChannelRows rows{.x = elements_of(x),
                          .added = elements_of(added),
                          .out = y.mutable_data_ptr(),
@@ -118,7 +120,7 @@ at::Tensor gradient_sums(const ChannelGradient& gradient, const at::Tensor& kept
                   .dy = elements_of(gradient.dy),
                   .y = elements_of(gradient.y),
                   .out = elements_in(kept),
-                  .mean = gradient.mean.is_meta() ? nullptr : gradient.mean.const_data_ptr<float>()});
+                  .mean = static_cast<const float*>(elements_of(gradient.mean))});
 }
 
 void gradient_of_x(const at::Tensor& out, const ChannelGradient& gradient, const at::Tensor& scale, const at::Tensor& slope,
@@ -128,7 +130,7 @@ void gradient_of_x(const at::Tensor& out, const ChannelGradient& gradient, const
   check_of_channels("scale", scale, out);
   check_of_channels("slope", slope, out);
   check_of_channels("offset", offset, out);
-  if (out.is_meta() || out.numel() == 0) return;
+  if (!has_elements(out)) return;
   const ChannelRows rows{.x = elements_of(gradient.x),
                          .dy = elements_of(gradient.dy),
                          .y = elements_of(gradient.y),

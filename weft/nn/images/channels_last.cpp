@@ -2,7 +2,7 @@
 
 #include <ATen/Context.h>
 
-#include "weft/nn/operators_path.h"
+#include "weft/nn/kernels/kernel_table.h"
 
 namespace weft {
 
@@ -25,8 +25,7 @@ bool is_channels_last(const at::Tensor& x) {
 }
 
 bool is_better_channels_last(const at::Tensor& x) {
-  if (forces_operators()) return false;
-  return x.defined() && x.dim() == 4 && (x.is_cpu() || x.is_meta()) &&
+  return x.defined() && x.dim() == 4 && has_weft_kernel(ModelOperation::convolution, x.device()) &&
          (x.scalar_type() == at::kFloat || x.scalar_type() == at::kBFloat16) && are_faster_here();
 }
 

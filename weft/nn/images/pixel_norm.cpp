@@ -12,7 +12,7 @@
 #include "weft/nn/images/batch_statistics.h"
 #include "weft/nn/images/channel_passes.h"
 #include "weft/nn/images/channels_last.h"
-#include "weft/nn/operators_path.h"
+#include "weft/nn/kernels/kernel_table.h"
 #include "weft/nn/ordered_sums.h"
 #include "weft/nn/tensor_checks.h"
 
@@ -100,8 +100,7 @@ struct PixelNormFunction : torch::autograd::Function<PixelNormFunction> {
 }  // namespace
 
 bool supports_pixel_norm(const at::Tensor& x, const BatchNormState& state) {
-  if (forces_operators()) return false;
-  return x.defined() && state.running_mean.defined() && (x.is_cpu() || x.is_meta()) &&
+  return x.defined() && state.running_mean.defined() && has_weft_kernel(ModelOperation::batch_norm, x.device()) &&
          (x.scalar_type() == at::kFloat || x.scalar_type() == at::kBFloat16) &&
          state.running_mean.scalar_type() == at::kFloat && is_channels_last(x);
 }

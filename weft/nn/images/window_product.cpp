@@ -9,6 +9,7 @@
 #include "weft/nn/functional/matmul.h"
 #include "weft/nn/functional/matrix_layer.h"
 #include "weft/nn/images/channels_last.h"
+#include "weft/nn/kernels/kernel_table.h"
 #include "weft/nn/tensor_checks.h"
 
 namespace weft {
@@ -59,7 +60,7 @@ at::Tensor windows_of(const at::Tensor& x, const Windows& w) {
   if (w.are_pixels()) return as_matrix(x);
   const at::Tensor turned = x.permute({0, 2, 3, 1}).contiguous();  // on any processor, unlike channels_last()
   const at::Tensor windows = at::zeros({w.pixels(), w.values()}, x.options());
-  if (x.is_meta()) return windows;
+  if (!has_elements(x)) return windows;
   const auto* from = turned.const_data_ptr<float>();
   auto* to = windows.mutable_data_ptr<float>();
   parallel_for(w.samples * w.rows, pieces_worth_a_thread(w.columns * w.values()), [&](int64_t begin, int64_t end) {
@@ -78,7 +79,7 @@ at::Tensor windows_of(const at::Tensor& x, const Windows& w) {
 at::Tensor sum_of_windows(const at::Tensor& windows, const Windows& w) {
   const auto order = windows.options().memory_format(at::MemoryFormat::ChannelsLast);
   const at::Tensor x = at::empty({w.samples, w.channels, w.height, w.width}, order).zero_();
-  if (windows.is_meta()) return x;
+  if (!has_elements(windows)) return x;
   const auto* from = windows.const_data_ptr<float>();
   auto* to = x.mutable_data_ptr<float>();
   parallel_for(w.samples, pieces_worth_a_thread(w.rows * w.columns * w.values()), [&](int64_t begin, int64_t end) {
@@ -98,7 +99,7 @@ Windows checked_windows(const at::Tensor& x, const at::Tensor& weight, int64_t s
   constexpr int64_t kAny = TensorChecks::kAny;
   const TensorChecks check("convolution by windows");
   check.floating("x", x, {kAny, kAny, kAny, kAny}, x);
-  check.that(x.scalar_type() == at::kFloat && (x.is_cpu() || x.is_meta()) && stride >= 1, "x", x,
+  check.that(x.scalar_type() == at::kFloat && has_weft_kernel(ModelOperation::convolution, x.device()) && stride >= 1, "x", x,
              "Float on the CPU, with a stride of at least 1");
   check.floating("weight", weight, {kAny, x.size(1), kAny, kAny}, x);
   check.that(weight.scalar_type() == at::kFloat && weight.size(2) >= 1 && weight.size(2) == weight.size(3), "weight", weight,

@@ -2,19 +2,18 @@
 
 #include <algorithm>
 
-#include "weft/nn/operators_path.h"
+#include "weft/nn/kernels/kernel_table.h"
 
 namespace weft {
 
 bool fits_kernels(std::initializer_list<at::Tensor> tensors) {
-  if (forces_operators()) return false;
   if (tensors.size() == 0 || !tensors.begin()->defined()) return false;
   const at::Tensor& first = *tensors.begin();
   const at::ScalarType type = first.scalar_type();
   if (type != at::kFloat && type != at::kBFloat16) return false;
   return std::all_of(tensors.begin(), tensors.end(), [&](const at::Tensor& x) {
-    return x.defined() && x.device() == first.device() && (x.is_cpu() || x.is_meta()) && x.scalar_type() == type &&
-           x.sizes() == first.sizes() && x.is_contiguous();
+    return x.defined() && x.device() == first.device() && has_weft_kernel(ModelOperation::element_wise, x.device()) &&
+           x.scalar_type() == type && x.sizes() == first.sizes() && x.is_contiguous();
   });
 }
 

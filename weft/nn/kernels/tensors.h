@@ -9,8 +9,8 @@
 
 namespace weft {
 
-/// Returns whether kernels can process these tensors together: contiguous, of one size and type, float32 or bfloat16, on the
-/// CPU (or the meta device, which stands for the CPU).
+/// Returns whether kernels can process these tensors together: contiguous, of one size and type, float32 or bfloat16, on a
+/// device that has them (kernel_table.h).
 bool fits_kernels(std::initializer_list<at::Tensor> tensors);
 
 /// The element type of x, which must be one that kernels support.

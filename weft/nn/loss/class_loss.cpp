@@ -15,7 +15,7 @@
 #include "weft/comm/threads/parallel_for.h"
 #include "weft/nn/graph.h"
 #include "weft/nn/kernels/cross_entropy_kernels.h"
-#include "weft/nn/operators_path.h"
+#include "weft/nn/kernels/kernel_table.h"
 #include "weft/nn/ordered_sums.h"
 #include "weft/nn/tensor_checks.h"
 
@@ -65,7 +65,7 @@ struct ClassLossFunction : torch::autograd::Function<ClassLossFunction> {
                             bool with_gradient) {
     const at::Tensor x = logits.contiguous(), gradient = with_gradient ? at::empty_like(x) : at::Tensor();
     at::Tensor sum = at::empty({}, logits.options());
-    if (!logits.is_meta()) sum.fill_(as_float(run_rows(x, target.contiguous(), ignored, gradient)));
+    if (has_elements(sum)) sum.fill_(as_float(run_rows(x, target.contiguous(), ignored, gradient)));
     if (with_gradient) context->save_for_backward({gradient});
     return sum;
   }
@@ -80,10 +80,10 @@ struct ClassLossFunction : torch::autograd::Function<ClassLossFunction> {
 }  // namespace
 
 bool fits_class_loss(const at::Tensor& logits, const at::Tensor& target) {
-  if (forces_operators() || !logits.defined() || !target.defined()) return false;
-  return (logits.is_cpu() || logits.is_meta()) && logits.device() == target.device() && logits.scalar_type() == at::kFloat &&
-         target.scalar_type() == at::kLong && logits.dim() == 2 && logits.size(1) > 0 && target.dim() == 1 &&
-         target.size(0) == logits.size(0);
+  if (!logits.defined() || !target.defined()) return false;
+  return has_weft_kernel(ModelOperation::cross_entropy, logits.device()) && logits.device() == target.device() &&
+         logits.scalar_type() == at::kFloat && target.scalar_type() == at::kLong && logits.dim() == 2 && logits.size(1) > 0 &&
+         target.dim() == 1 && target.size(0) == logits.size(0);
 }
 
 at::Tensor class_loss(const at::Tensor& logits, const at::Tensor& target, int64_t ignored) {

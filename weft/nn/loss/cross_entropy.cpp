@@ -11,6 +11,7 @@
 
 #include "weft/base/error.h"
 #include "weft/nn/id_checks.h"
+#include "weft/nn/kernels/kernel_table.h"
 #include "weft/nn/loss/class_loss.h"
 #include "weft/nn/tensor_checks.h"
 
@@ -55,7 +56,7 @@ LossValue cross_entropy_of(const Tensors& outputs, const at::Tensor& target, dou
   const at::Tensor count = flat.ne(kIgnoreIndex).sum();
   const bool by_class = smoothing == 0.0 && fits_class_loss(logits, flat);
   return {by_class ? class_loss(logits, flat, kIgnoreIndex) : sum_of(flat),
-          count.is_meta() ? flat.numel() : count.item<int64_t>()};
+          has_elements(count) ? count.item<int64_t>() : flat.numel()};
 }
 
 struct SmoothedCrossEntropy {

@@ -22,6 +22,7 @@
 #include "weft/base/math.h"
 #include "weft/nn/graph.h"
 #include "weft/nn/id_checks.h"
+#include "weft/nn/kernels/kernel_table.h"
 #include "weft/nn/loss/cross_entropy.h"
 #include "weft/nn/ordered_sums.h"
 #include "weft/nn/tensor_checks.h"
@@ -136,7 +137,7 @@ void refuse_wrong(const at::Tensor& target, int64_t classes) {
 
 /// Number of targets that count.
 int64_t count_targets(const at::Tensor& target) {
-  return target.is_meta() ? target.numel() : target.ne(kIgnored).sum().item<int64_t>();
+  return has_elements(target) ? target.ne(kIgnored).sum().item<int64_t>() : target.numel();
 }
 
 /// [pieces x batch, ..., classes of a piece] as [pieces, targets, classes of a piece].

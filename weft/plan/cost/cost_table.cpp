@@ -9,6 +9,7 @@
 #include "weft/optim/block_update.h"
 #include "weft/optim/freeze.h"
 #include "weft/plan/layout/composition.h"
+#include "weft/plan/layout/planned_device.h"
 #include "weft/plan/layout/weight_dtype.h"
 #include "weft/recipe/build/build_model.h"
 #include "weft/recipe/build/build_optimizer.h"
@@ -80,6 +81,7 @@ BlockCost block_cost(const NamedBlock& named, const MeasuredCost& measured, cons
 
 CostTable::CostTable(const Recipe& recipe)
     : recipe_(recipe),
+      device_(planned_device(recipe)),
       optimizer_(optimizer_of(recipe.optimizer)),
       model_(with_rules(build_model(recipe.model), recipe.optimizer.groups)) {}
 
@@ -113,7 +115,8 @@ ModelCost CostTable::measured(const Key& key) {
                             .tp = key.tp,
                             .cp = key.cp,
                             .batch_ranks = key.batch_ranks,
-                            .layout = key.blocks};
+                            .layout = key.blocks,
+                            .device = device_};
   const CallAxes axes{key.batch_axes};
   Tensors outputs;
   const std::vector<MeasuredCost> measured = measure_cost(model, inputs, options, &outputs);
@@ -136,9 +139,13 @@ const std::vector<BlockUpdate>& CostTable::block_updates(int gradient_bytes) {
 }
 
 void CostTable::check(const Recipe& recipe) const {
-  if (recipe.model == recipe_.model && recipe.data == recipe_.data && recipe.optimizer == recipe_.optimizer) return;
-  throw InputError(fmt::format("{}: costs of another recipe ({}); a table holds the costs of one model, data and optimizer",
-                               recipe.path, recipe_.path));
+  if (recipe.model == recipe_.model && recipe.data == recipe_.data && recipe.optimizer == recipe_.optimizer &&
+      planned_device(recipe) == device_) {
+    return;
+  }
+  throw InputError(
+      fmt::format("{}: costs of another recipe ({}); a table holds the costs of one model, data, optimizer and kind of device",
+                  recipe.path, recipe_.path));
 }
 
 }  // namespace weft

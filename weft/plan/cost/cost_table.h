@@ -7,6 +7,7 @@
 #include <map>
 #include <vector>
 
+#include "weft/base/target_device.h"
 #include "weft/optim/block_update.h"
 #include "weft/plan/layout/layout.h"
 #include "weft/program/axis_set.h"
@@ -15,7 +16,7 @@
 
 namespace weft {
 
-/// The costs of the model, data and optimizer of one recipe. For one thread.
+/// The costs of the model, data and optimizer of one recipe on its kind of device (planned_device()). For one thread.
 class CostTable {
  public:
   /// Measures nothing yet. Keeps a copy of the recipe; its layout does not matter.
@@ -29,9 +30,10 @@ class CostTable {
   const std::vector<BlockUpdate>& block_updates(int gradient_bytes);
 
   const OptimizerOptions& optimizer() const { return optimizer_; }      ///< optimizer of the recipe
+  TargetDevice device() const { return device_; }                       ///< device for which costs are measured
   int num_measured() const { return static_cast<int>(costs_.size()); }  ///< number of measurements so far
 
-  /// Throws InputError for a recipe of another model, data or optimizer.
+  /// Throws InputError for a recipe of another model, data, optimizer or kind of device.
   void check(const Recipe& recipe) const;
 
  private:
@@ -47,6 +49,7 @@ class CostTable {
   ModelCost measured(const Key& key);
 
   Recipe recipe_;
+  TargetDevice device_;
   OptimizerOptions optimizer_;
   Model model_;  ///< whole, with its rules
   std::map<Key, ModelCost> costs_;

@@ -12,10 +12,12 @@ namespace weft {
 
 namespace {
 
-/// Bytes of group buffers, for shared memory unless another backend is set or the ranks exceed a host.
-int64_t communication_bytes(const Recipe& recipe, const Program& program, int pp_rank) {
+/// Bytes of group buffers, for shared memory between CPUs unless another backend is set or the ranks exceed a host.
+int64_t communication_bytes(const Recipe& recipe, const Plan& plan, int pp_rank) {
+  const Program& program = *plan.program;
   constexpr int kMostRanksOfAHost = 16;
-  const bool other = recipe.layout.backend == "gloo" || recipe.layout.backend == "nccl";
+  const bool other =
+      recipe.layout.backend == "gloo" || recipe.layout.backend == "nccl" || plan.costs->device() == TargetDevice::gpu;
   if (other || program.world_size() > kMostRanksOfAHost) return 0;
   int64_t bytes = 0;
   for (const GroupSpec& spec :
@@ -63,8 +65,9 @@ MemoryOptions memory_options(const Recipe& recipe, const Plan& plan, int pp_rank
           .block_states = block_states(recipe, plan),
           .offload_optimizer = options.offload_optimizer != Offload::none,
           .offload_weights = options.offload_parameters != Offload::none,
-          .communication_bytes = communication_bytes(recipe, *plan.program, pp_rank),
-          .state_copies = state_copies(recipe)};
+          .communication_bytes = communication_bytes(recipe, plan, pp_rank),
+          .state_copies = state_copies(recipe),
+          .device = plan.costs->device()};
 }
 
 int fullest_stage_rank(const std::vector<MemoryEstimate>& by_stage_rank) {

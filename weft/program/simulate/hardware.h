@@ -39,6 +39,7 @@ struct BlockTime {
 /// Devices and the links between them.
 struct Hardware {
   std::string name = "ideal";  ///< name in reports
+  std::string kind = {};       ///< kind of the devices, one of kTargetDevices (base/target_device.h); empty: not said
 
   double flops = kFree;               ///< peak float32 rate of a device
   double narrow_flops = kFree;        ///< peak rate in bf16 and fp16

@@ -9,6 +9,7 @@
 
 #include "weft/base/file_error.h"
 #include "weft/base/input_file.h"
+#include "weft/base/target_device.h"
 #include "weft/recipe/toml/toml_reader.h"
 
 namespace weft {
@@ -50,6 +51,7 @@ Keys hardware_keys(Hardware& h, int64_t& ranks) {
       {"hardware", "ranks_per_host", &ranks, "consecutive ranks on one host", {.min = 1, .max = 1e6}, {}, true},
       {"hardware", "overlap", &h.overlap, "collectives, transfers and copies overlap compute"},
       {"hardware", "two_levels", &h.two_levels, "collectives across hosts reduce inside each host first, and overlap compute"},
+      {"device", "kind", &h.kind, "whose kernels and memory a plan counts; left out: as run.device", {}, kTargetDevices.all()},
       {"device", "flops", &h.flops, "peak operations per second in float32", kRate, {}, true},
       {"device", "narrow_flops", &h.narrow_flops, "the same for bf16 and fp16; left out: as flops", kRate},
       {"device",
@@ -89,11 +91,13 @@ std::string key_line(const FileKey& key) {
       return line.str();
     }
   };
-  const auto write = [&text](const auto* target) -> std::string {
+  const auto write = [&text, &key](const auto* target) -> std::string {
     using Target = std::remove_cv_t<std::remove_pointer_t<decltype(target)>>;
     if constexpr (std::is_same_v<Target, std::optional<double>> || std::is_same_v<Target, std::optional<int64_t>> ||
                   std::is_same_v<Target, std::optional<bool>>) {
       return *target ? text(**target) : "";
+    } else if constexpr (std::is_same_v<Target, std::string>) {
+      return target->empty() && !key.required ? "" : text(*target);
     } else if constexpr (std::is_same_v<Target, uint64_t>) {
       return text(static_cast<int64_t>(*target));
     } else if constexpr (std::is_same_v<Target, RunLength>) {

@@ -15,6 +15,7 @@
 #include <string>
 
 #include "weft/base/median.h"
+#include "weft/nn/kernels/kernel_table.h"
 #include "weft/plan/make_plan.h"
 #include "weft/program/build/make_schedule.h"
 #include "weft/recipe/build/build_model.h"
@@ -143,7 +144,9 @@ class Profiler {
   }
 
   Hardware describe(const Group& group) const {
-    Hardware hardware{.name = "measured by weft profile", .overlap = !device_.is_cpu()};
+    Hardware hardware{.name = "measured by weft profile",
+                      .kind = std::string(kTargetDevices.of(target_of(device_))),
+                      .overlap = !device_.is_cpu()};
     add_work(hardware, group);
     add_machine(hardware, group);
     return hardware;

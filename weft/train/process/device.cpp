@@ -1,30 +1,39 @@
 #include "weft/train/process/device.h"
 
-#include <ATen/Context.h>
-#include <ATen/detail/CUDAHooksInterface.h>
+#include <ATen/DeviceAccelerator.h>
 #include <c10/core/impl/VirtualGuardImpl.h>
 #include <fmt/core.h>
 
 #include "weft/base/error.h"
 #include "weft/base/slurm_step.h"
+#include "weft/base/units.h"
 
 namespace weft {
 
-namespace {
+SeenDevices seen_devices() {
+  const int count = at::accelerator::deviceCount();
+  if (count == 0) return {};
+  return {.type = at::accelerator::getAccelerator().value_or(at::kCPU), .count = count};
+}
 
-at::Device find_device(const std::string& wish, const World& world) {
-  if (wish == "cpu") return at::kCPU;
-  const int gpus = at::hasCUDA() ? static_cast<int>(at::detail::getCUDAHooks().deviceCount()) : 0;
+at::Device device_of_rank(const std::string& wish, const LocalPlace& place, const SeenDevices& seen) {
+  if (wish == "cpu" || (wish == "auto" && seen.count == 0)) return at::kCPU;
+  const bool is_there = seen.count > 0 && (wish == "auto" || at::Device(wish).type() == seen.type);
+  if (is_there && place.is_own) return {seen.type, 0};
+  if (is_there && place.size <= seen.count) return {seen.type, static_cast<at::DeviceIndex>(place.rank)};
+  throw InputError(fmt::format(
+      "run.device = \"{}\": {} on this host, but LibTorch sees {} here; start at most one rank per GPU, or set run.device = "
+      "\"cpu\"",
+      wish, counted(place.size, "rank"), is_there ? counted(seen.count, "GPU") : "no such device"));
+}
+
+at::Device rank_device(const std::string& wish, const World& world) {
+  const SeenDevices seen = seen_devices();
   // If srun gave each task its own GPUs, the first is this rank's; otherwise the ranks of a host see the same GPUs.
-  if (gpus > 0 && slurm_gpus_per_task() == gpus) return at::Device(at::kCUDA, 0);
-  if (wish == "auto" && gpus < world.local_size()) return at::kCPU;
-  if (world.local_rank() >= gpus) {
-    throw InputError(
-        fmt::format("run.device is '{}', but local rank {} has no GPU: {} are visible to this build; use run.device = \"cpu\" "
-                    "or fewer ranks",
-                    wish, world.local_rank(), gpus));
-  }
-  return at::Device(at::kCUDA, static_cast<at::DeviceIndex>(world.local_rank()));
+  const bool is_own = seen.count > 0 && slurm_gpus_per_task() == seen.count;
+  const at::Device device = device_of_rank(wish, {.rank = world.local_rank(), .size = world.local_size(), .is_own = is_own}, seen);
+  c10::impl::VirtualGuardImpl(device.type()).setDevice(device);
+  return device;
 }
 
 }  // namespace

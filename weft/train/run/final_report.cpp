@@ -18,6 +18,7 @@
 #include "weft/checkpoint/model_options.h"
 #include "weft/checkpoint/safetensors.h"
 #include "weft/comm/world_hosts.h"
+#include "weft/engine/device_memory.h"
 #include "weft/train/run/evaluation_sets.h"
 #include "weft/train/run/options_of_recipe.h"
 #include "weft/train/trainer/finite_state.h"
@@ -99,6 +100,10 @@ void gather_figures(Trainer& trainer, at::Device device, const RankFigures& own,
     report.traffic_bytes.push_back(static_cast<int64_t>(bytes));
   }
   report.peak_rss_mb = gather(world, device, peak_rss_mb(), "peak memory");
+  if (!device.is_cpu()) {
+    const double bytes = static_cast<double>(device_memory(device).value_or(DeviceMemory()).peak_reserved);
+    report.peak_device_mb = gather(world, device, bytes / (1 << 20), "peak memory of devices");
+  }
   constexpr double kHour = 3600.0;
   report.core_hours = static_cast<double>(report.world * report.threads_per_rank) * process_age_s() / kHour;
 }

@@ -17,7 +17,7 @@ namespace {
 at::Tensor moved(const at::Tensor& x, at::Device device) {
   if (x.is_inference() && x.device() == device) return x.clone();
   // LibTorch does not reuse pinned memory before the copy is done.
-  const bool in_background = device.is_cuda() && x.is_cpu() && x.is_pinned();
+  const bool in_background = !device.is_cpu() && x.is_cpu() && x.is_pinned();
   return x.to(device, x.scalar_type(), in_background);
 }
 

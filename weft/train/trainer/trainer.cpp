@@ -1,5 +1,6 @@
 #include "weft/train/trainer/trainer.h"
 
+#include <ATen/DeviceAccelerator.h>
 #include <ATen/ops/zeros.h>
 #include <fmt/format.h>
 
@@ -156,7 +157,7 @@ LoaderOptions Trainer::loader_options() const {
           .first_step = s.steps_done,
           .first_sample = s.samples_done(),
           .timeout_s = std::chrono::duration<double>(s.options.communication.timeout).count(),
-          .pinned = s.options.communication.device.is_cuda()};
+          .pinned = at::accelerator::isAccelerator(s.options.communication.device.type())};
 }
 
 void Trainer::trace(bool on) {
