@@ -12,6 +12,7 @@
 #include "weft/recipe/build/build_model.h"
 #include "weft/recipe/build/build_optimizer.h"
 #include "weft/recipe/read/read_recipe.h"
+#include "weft/train/measure/step_memory.h"
 #include "weft/train/trainer/trainer.h"
 
 namespace weft {
@@ -106,33 +107,11 @@ CategoryBytes measure(const Recipe& recipe, const ResolvedLayout& layout) {
   CategoryBytes peak{};
   const int data_ranks = layout.dp * layout.shard;
   test::run_ranks(layout.pp * data_ranks * layout.cp * layout.tp, [&](World world) {
-    MemoryLedger ledger;
-    const Mesh mesh(world,
-                    {{"pp", layout.pp}, {"dp", layout.dp}, {"shard", layout.shard}, {"cp", layout.cp}, {"tp", layout.tp}});
-    Trainer trainer(mesh, build_model(recipe.model), optimizer_of(recipe.optimizer),
-                    {.global_batch = layout.global_batch,
-                     .micro_batch = layout.micro_batch,
-                     .average = {.decay = recipe.optimizer.ema},
-                     .reproducible_slots = static_cast<int>(recipe.run.reproducible_slots),
-                     .layout = layout.options,
-                     .communication = {.backend = BackendKind::shm},
-                     .ledger = &ledger});
     const Batch batch = batch_of(layout.global_batch / data_ranks, recipe);
-    trainer.step(batch);
-    ledger.reset_peaks();
-    trainer.step(batch);
-    if (world.rank() == 0) peak = ledger.peak();
+    const CategoryBytes own = step_memory(recipe, layout, world, batch, {.backend = BackendKind::shm});
+    if (world.rank() == 0) peak = own;
   });
   return peak;
-}
-
-/// On a processor with bf16 multiplication, oneDNN first reorders the operands, in memory from LibTorch's allocator, which the
-/// device-independent forecast does not include. The largest are the hidden values between the two linear layers, four times as
-/// wide as a block's output.
-double packed_for_products(const Recipe& recipe, const ResolvedLayout& layout) {
-  if (layout.options.precision != Precision::bf16 || !__builtin_cpu_supports("avx512bf16")) return 0.0;
-  return 4.0 * 2.0 *
-         static_cast<double>(layout.micro_batch * recipe.model.context / layout.cp * recipe.model.width / layout.tp);
 }
 
 std::ostream& operator<<(std::ostream& out, const Case& c) {
@@ -150,7 +129,8 @@ TEST_P(MemoryTest, MeasuredIsAsPredicted) {
     const auto category = static_cast<MemoryCategory>(i);
     const auto expected = static_cast<double>(predicted.estimate().of(category));
     const auto actual = static_cast<double>(measured[i]);
-    const double packed = category == MemoryCategory::activations ? packed_for_products(recipe, predicted.plan.layout) : 0.0;
+    const double packed =
+        category == MemoryCategory::activations ? static_cast<double>(packed_for_products(recipe, predicted.plan.layout)) : 0.0;
     // Whole-tensor updates are forecast for a rank that owns all of the largest tensor.
     const bool bound = category == MemoryCategory::optimizer && GetParam().optimizer != "adamw";
     EXPECT_GE(actual, (bound ? 0.5 : 1.0 - kTolerance) * expected) << name(category);

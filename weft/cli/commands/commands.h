@@ -16,6 +16,7 @@ void add_run(CLI::App& app, const std::vector<std::string>& program, int& status
 void add_evaluate(CLI::App& app, int& status);
 void add_show(CLI::App& app, int& status);
 void add_profile(CLI::App& app, int& status);
+void add_check(CLI::App& app, int& status);
 void add_netcheck(CLI::App& app, int& status);
 void add_memory(CLI::App& app, int& status);
 void add_simulate(CLI::App& app, int& status);
@@ -32,5 +33,7 @@ void add_man(CLI::App& app);
 
 /// The text of `weft --version`: "weft 0.1.0, LibTorch 2.11.0".
 std::string version_text();
+/// weft's version and how it was built: "weft 0.1.0 (Release, GNU 12.2.0, without CUDA)".
+std::string build_text();
 
 }  // namespace weft

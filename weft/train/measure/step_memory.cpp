@@ -1,0 +1,29 @@
+#include "weft/train/measure/step_memory.h"
+
+#include "weft/engine/memory_ledger.h"
+#include "weft/recipe/build/build_model.h"
+#include "weft/recipe/build/build_optimizer.h"
+#include "weft/train/run/options_of_recipe.h"
+#include "weft/train/trainer/trainer.h"
+
+namespace weft {
+
+CategoryBytes step_memory(const Recipe& recipe, const ResolvedLayout& layout, const World& world, const Batch& batch,
+                          const GroupOptions& communication) {
+  MemoryLedger ledger;
+  TrainerOptions options = trainer_options(recipe, layout, communication.device);
+  options.communication = communication;
+  options.ledger = &ledger;
+  Trainer trainer(Mesh(world, mesh_axes(layout)), build_model(recipe.model), optimizer_of(recipe.optimizer), options);
+  trainer.step(batch);
+  ledger.reset_peaks();
+  trainer.step(batch);
+  return ledger.peak();
+}
+
+int64_t packed_for_products(const Recipe& recipe, const ResolvedLayout& layout) {
+  if (layout.options.precision != Precision::bf16 || !__builtin_cpu_supports("avx512bf16")) return 0;
+  return 4 * 2 * (layout.micro_batch * recipe.model.context / layout.cp * recipe.model.width / layout.tp);
+}
+
+}  // namespace weft

@@ -1,0 +1,30 @@
+// step_memory: memory that a rank holds in a training step, measured by category, to compare with its forecast
+// (plan/forecast.h).
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <cstdint>
+#include <functional>
+
+#include "weft/comm/call/group_options.h"
+#include "weft/comm/world.h"
+#include "weft/data/dataset.h"
+#include "weft/plan/layout/resolve.h"
+#include "weft/program/memory.h"
+#include "weft/recipe/recipe.h"
+
+namespace weft {
+
+/// Trains two steps of a recipe in its resolved layout and returns this rank's peaks in the second, the first in which all
+/// state is there. `batch` is this rank's share of the global batch. Only memory on CPUs is counted by category. Collective
+/// over the world.
+CategoryBytes step_memory(const Recipe& recipe, const ResolvedLayout& layout, const World& world, const Batch& batch,
+                          const GroupOptions& communication);
+
+/// Bytes of activations beyond the forecast: on a processor with bf16 multiplication, oneDNN first reorders the operands, in
+/// memory from LibTorch's allocator, which the device-independent forecast does not include. The largest are the hidden values
+/// between the two linear layers, four times as wide as a block's output.
+int64_t packed_for_products(const Recipe& recipe, const ResolvedLayout& layout);
+
+}  // namespace weft
