@@ -6,12 +6,14 @@
 #include <ATen/ops/randint.h>
 #include <ATen/ops/randn.h>
 #include <ATen/ops/zeros.h>
+#include <c10/core/DeviceGuard.h>
 #include <c10/core/GradMode.h>
 #include <gtest/gtest.h>
 #include <torch/nn/modules/activation.h>
 #include <torch/nn/modules/container/sequential.h>
 #include <torch/nn/modules/linear.h>
 
+#include <optional>
 #include <stdexcept>
 
 #include "tests/support/run_ranks.h"
@@ -20,6 +22,7 @@
 #include "weft/models/llama.h"
 #include "weft/models/vision.h"
 #include "weft/nn/modules/module_block.h"
+#include "weft/nn/operators_path.h"
 
 namespace weft {
 
@@ -212,11 +215,11 @@ struct Leg {
 void take_averages(Trainer& trainer, Trained& result) {
   trainer.with_average([&] {
     trainer.for_each_weight(
-        [&](const std::string& name, const at::Tensor& value) { result.averages.emplace_back(name, value.clone()); });
+        [&](const std::string& name, const at::Tensor& value) { result.averages.emplace_back(name, value.cpu().clone()); });
   });
   size_t i = 0;
   trainer.for_each_weight([&](const std::string& name, const at::Tensor& value) {
-    EXPECT_TRUE(at::equal(result.values[i++].second, value)) << name << " after an average has stood in for it";
+    EXPECT_TRUE(at::equal(result.values[i++].second, value.cpu())) << name << " after an average has stood in for it";
   });
 }
 
@@ -228,6 +231,10 @@ Batch batch_at(const Job& job, int64_t begin, int64_t count) {
 Trained train_leg(const Job& job, const Strategy& s, int ranks, const OptimizerOptions& optimizer, const Leg& span) {
   std::vector<Trained> results(static_cast<size_t>(ranks));
   test::run_ranks(ranks, [&](World world) {
+    std::optional<ForcedOperators> operators;
+    if (s.operators) operators.emplace();
+    const at::Device device = s.device ? s.device(world.rank()) : at::Device(at::kCPU);
+    const c10::DeviceGuard current(device);
     const Mesh mesh = mesh_of(world, s);
     const int data_ranks = weft::data_ranks(s, ranks), data_rank = world.rank() / (s.cp * s.tp) % data_ranks;
     Trainer trainer(mesh, job.model(), optimizer,
@@ -243,7 +250,7 @@ Trained train_leg(const Job& job, const Strategy& s, int ranks, const OptimizerO
                      .noise_scale = s.noise_scale,
                      .bucket_bytes = s.bucket_bytes,
                      .layout = s.layout,
-                     .communication = {.backend = s.backend}});
+                     .communication = {.backend = s.backend, .device = device}});
     Trained& mine = results[static_cast<size_t>(world.rank())];
     if (!span.load.empty()) {
       EXPECT_EQ(trainer.load(span.load).step, span.first);
@@ -259,7 +266,7 @@ Trained train_leg(const Job& job, const Strategy& s, int ranks, const OptimizerO
     if (span.in_background) trainer.finish_save();
     if (!span.in_background && !span.save.empty()) trainer.save(span.save);
     trainer.for_each_weight(
-        [&](const std::string& name, const at::Tensor& value) { mine.values.emplace_back(name, value.clone()); });
+        [&](const std::string& name, const at::Tensor& value) { mine.values.emplace_back(name, value.cpu().clone()); });
     if (s.average.is_kept()) take_averages(trainer, mine);
   });
   for (const Trained& other : results) expect_equal(other, results[0], "a rank that drifts apart");

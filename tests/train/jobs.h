@@ -61,6 +61,8 @@ struct Strategy {
   LayoutOptions layout = {};
   ParameterRules parameters = {};
   WeightAverage average = {};
+  std::function<at::Device(int)> device = {};  ///< of each rank; empty: the CPU
+  bool operators = false;                      ///< on the CPU, what other devices run (nn/operators_path.h)
 };
 
 std::ostream& operator<<(std::ostream& out, const Strategy& strategy);

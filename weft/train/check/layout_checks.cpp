@@ -82,7 +82,7 @@ CheckLine worst_line(const std::string& name, const std::vector<std::string>& te
 }
 
 CheckLine check_step_memory(const CheckedLayout& checked, const Recipe& recipe, const World& world, at::Device device,
-                       const RecipeMemory& memory) {
+                            const RecipeMemory& memory) {
   const std::string name = "memory " + checked.name;
   if (!device.is_cpu()) return not_checked(name, "bytes are counted by category on CPUs");
   const ResolvedLayout& layout = memory.plan.layout;

@@ -31,7 +31,8 @@ at::Device rank_device(const std::string& wish, const World& world) {
   const SeenDevices seen = seen_devices();
   // If srun gave each task its own GPUs, the first is this rank's; otherwise the ranks of a host see the same GPUs.
   const bool is_own = seen.count > 0 && slurm_gpus_per_task() == seen.count;
-  const at::Device device = device_of_rank(wish, {.rank = world.local_rank(), .size = world.local_size(), .is_own = is_own}, seen);
+  const at::Device device =
+      device_of_rank(wish, {.rank = world.local_rank(), .size = world.local_size(), .is_own = is_own}, seen);
   c10::impl::VirtualGuardImpl(device.type()).setDevice(device);
   return device;
 }

@@ -28,8 +28,8 @@ struct LocalPlace {
 /// if the host has fewer devices than ranks, also for "auto": training on the CPU beside GPUs would silently be far slower.
 at::Device device_of_rank(const std::string& wish, const LocalPlace& place, const SeenDevices& seen);
 
-/// The same for this rank and what its process sees; makes it the calling thread's current device, where "cuda" without an index
-/// leads.
+/// The same for this rank and what its process sees; makes it the calling thread's current device, where "cuda" without an
+/// index leads.
 at::Device rank_device(const std::string& wish, const World& world);
 
 }  // namespace weft

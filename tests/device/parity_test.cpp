@@ -1,0 +1,111 @@
+// Trainings on the checked device, over NCCL's rules: nothing is said of any row, and the bits are those of the CPU where it runs
+// the same operators.
+#include <gtest/gtest.h>
+
+#include <functional>
+#include <ostream>
+#include <string>
+#include <vector>
+
+#include "tests/device/on_device.h"
+
+namespace weft::device_parity_test {
+namespace {
+
+struct Row {
+  std::string name;
+  int ranks = 1;
+  const char* job = "gpt";
+  Strategy strategy = {};
+};
+void PrintTo(const Row& row, std::ostream* out) { *out << row.name; }
+
+using Change = std::function<void(Strategy&)>;
+
+Row row(const std::string& name, int ranks, const char* job, Change change) {
+  Row made{name, ranks, job, {.name = name, .micro_batch = 1, .slots = 4, .clip = 0.05}};
+  change(made.strategy);
+  return made;
+}
+
+std::vector<Row> rows() {
+  std::vector<Row> all;
+  const auto nothing = [](Strategy&) {};
+  for (const char* job : {"gpt", "cnn", "mlp", "tied_gpt", "llama"}) {
+    for (const int ranks : {1, 2, 4}) all.push_back(row(std::string("dp_") + job + std::to_string(ranks), ranks, job, nothing));
+  }
+  for (const auto level : {ShardLevel::optimizer, ShardLevel::gradients, ShardLevel::parameters}) {
+    for (const int ranks : {2, 4}) {
+      for (const auto spread : {Spread::shard, Spread::hybrid}) {
+        if (spread == Spread::hybrid && ranks < 4) continue;
+        all.push_back(row("zero_" + std::string(weft::name(level)) + (spread == Spread::hybrid ? "_hybrid" : "") + std::to_string(ranks),
+                          ranks, "gpt", [&](Strategy& s) {
+                            s.spread = spread;
+                            s.layout.shard_level = level;
+                          }));
+      }
+    }
+  }
+  for (const char* schedule : {"gpipe", "1f1b", "interleaved", "zb-h1", "zb-v"}) {
+    for (const int pp : {2, 4}) {
+      all.push_back(row("pp_" + std::string(schedule) + std::to_string(pp), pp, "deep_gpt", [&](Strategy& s) {
+        s.pp = pp;
+        s.layout.pipeline.schedule = schedule;
+      }));
+    }
+  }
+  for (const int tp : {2, 4}) {
+    all.push_back(row("tp" + std::to_string(tp), tp, "split_gpt", [&](Strategy& s) { s.tp = tp; }));
+    all.push_back(row("tp_sequence" + std::to_string(tp), tp, "split_llama", [&](Strategy& s) {
+      s.tp = tp;
+      s.layout.sequence_parallel = true;
+    }));
+  }
+  for (const auto method : {ContextMethod::ring, ContextMethod::all_to_all}) {
+    all.push_back(row("cp_" + std::string(kContextMethods.of(method)), 2, "split_gpt", [&](Strategy& s) {
+      s.cp = 2;
+      s.layout.attention_over = method;
+    }));
+  }
+  all.push_back(row("recompute", 2, "gpt", [](Strategy& s) { s.layout.recompute_every = 1; }));
+  all.push_back(row("bf16", 2, "gpt", [](Strategy& s) { s.layout.precision = Precision::bf16; }));
+  all.push_back(row("fp16", 2, "gpt", [](Strategy& s) { s.layout.precision = Precision::fp16; }));
+  all.push_back(row("offload", 2, "gpt", [](Strategy& s) {
+    s.spread = Spread::shard;
+    s.layout.shard_level = ShardLevel::parameters;
+    s.layout.offload_optimizer = s.layout.offload_parameters = s.layout.offload_activations = Offload::host;
+  }));
+  all.push_back(row("pp_shard", 4, "deep_gpt", [](Strategy& s) {
+    s.pp = 2;
+    s.spread = Spread::shard;
+    s.layout.shard_level = ShardLevel::gradients;
+  }));
+  all.push_back(row("pp_tp", 4, "split_gpt", [](Strategy& s) {
+    s.pp = 2;
+    s.tp = 2;
+  }));
+  return all;
+}
+
+class DeviceParity : public testing::TestWithParam<Row> {};
+
+TEST_P(DeviceParity, HasTheBitsOfTheCpu) {
+  constexpr int kSteps = 3;
+  const Row& row = GetParam();
+  said_of_device();
+  Strategy on_cpu = row.strategy;
+  on_cpu.operators = true;
+  const Job& job = weft::job(row.job);
+  const Trained there = train_ranks(job, on_device(row.strategy), row.ranks, AdamW{}, kSteps);
+  EXPECT_EQ(said_of_device(), "");
+  expect_equal(there, train_ranks(job, on_cpu, row.ranks, AdamW{}, kSteps), "the CPU");
+}
+
+INSTANTIATE_TEST_SUITE_P(Table, DeviceParity, testing::ValuesIn(rows()), [](const auto& info) {
+  std::string name = info.param.name;
+  for (char& c : name) c = std::isalnum(static_cast<unsigned char>(c)) != 0 ? c : '_';
+  return name;
+});
+
+}  // namespace
+}  // namespace weft::device_parity_test
