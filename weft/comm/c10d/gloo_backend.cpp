@@ -210,7 +210,7 @@ void GlooBackend::run(Task& task) {
   const auto begin = Clock::now();
   std::optional<Failure> failure;
   try {
-    throw_if_failed();
+    GlooBackend::throw_if_failed();  // not virtual: a derived class may be ending
     try {
       const PeerWatch::Looking looking(watch_.get());
       operations_->begin(task.call(), task.number());
@@ -259,7 +259,7 @@ void GlooBackend::fail_in(const RankRow& wait, Clock::time_point begin, const st
     set_failure({.text = fmt::format("{} in {}: {}", rank_name(axis(), rank()), wait.doing, problem)});
   }
   engine_->close();
-  throw_if_failed();
+  GlooBackend::throw_if_failed();
   throw CommError(problem);
 }
 

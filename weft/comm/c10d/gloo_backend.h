@@ -49,7 +49,7 @@ class GlooBackend : public Backend {
   Work compare(const Call& call);
   /// The same for a message to or from position call.root; the Work may be waited for in another thread.
   Work compare_message(const Call& call);
-  void throw_if_failed() override;
+  void throw_if_failed() final;
   /// Sets an action that is called once, from any thread, when the group fails.
   void on_failure(std::function<void()> action);
   /// Ends the group with an error that names rank `culprit`, or -1, unless it has failed before. Thread-safe.

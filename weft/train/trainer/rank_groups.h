@@ -1,6 +1,9 @@
 // RankGroups: the groups used by a rank's steps, made once. Axes that join the same ranks share one.
 #pragma once
 
+#include <c10/util/Exception.h>
+
+#include <type_traits>
 #include <vector>
 
 #include "weft/comm/mesh.h"
@@ -16,6 +19,25 @@ struct RankGroups {
 
   void throw_if_failed() const {
     for (const Group& group : all) group.throw_if_failed();
+  }
+
+  /// Returns call(). Its results count only if no group has failed on a device meanwhile; throws that group's error, also
+  /// instead of LibTorch's.
+  template <class Call>
+  auto checked(const Call& call) const {
+    try {
+      if constexpr (std::is_void_v<decltype(call())>) {
+        call();
+        throw_if_failed();
+      } else {
+        auto result = call();
+        throw_if_failed();
+        return result;
+      }
+    } catch (const c10::Error&) {
+      throw_if_failed();
+      throw;
+    }
   }
 };
 

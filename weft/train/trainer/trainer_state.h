@@ -10,7 +10,6 @@
 #include <memory>
 #include <optional>
 #include <string>
-#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -125,33 +124,16 @@ struct TrainerState {
     return as_error(what, call);
   }
 
-  /// Runs call(), whose results count only if no group has failed on the device meanwhile: throws its error.
-  template <class Call>
-  auto or_failure(const Call& call) {
-    try {
-      if constexpr (std::is_void_v<decltype(call())>) {
-        call();
-        groups.throw_if_failed();
-      } else {
-        auto result = call();
-        groups.throw_if_failed();
-        return result;
-      }
-    } catch (const c10::Error&) {  // perhaps its consequence
-      groups.throw_if_failed();
-      throw;
-    }
-  }
-
-  /// The same as in_own_thread(), unless an earlier call has failed.
+  /// The same, unless an earlier call has failed.
   template <class Call>
   auto attempt(const std::string& what, const Call& call) {
     if (!half_loaded.empty()) {
       throw Error(
           fmt::format("trainer: loading a checkpoint failed ({}); load a complete one, or make a new trainer", half_loaded));
     }
-    return attempts.run(
-        what, [&] { return in_own_thread(what, [&] { return explain_memory(*program, [&] { return or_failure(call); }); }); });
+    return attempts.run(what, [&] {
+      return in_own_thread(what, [&] { return explain_memory(*program, [&] { return groups.checked(call); }); });
+    });
   }
 };
 
