@@ -9,6 +9,7 @@
 #include "weft/nn/functional/recompute.h"
 #include "weft/nn/functional/rotary.h"
 #include "weft/nn/functional/swiglu.h"
+#include "weft/nn/id_checks.h"
 #include "weft/nn/images/batch_norm.h"
 #include "weft/nn/images/convolution.h"
 #include "weft/nn/layers/dropout.h"

@@ -98,6 +98,7 @@ Work StepRun::reduce_loss(const Instruction& instruction) {
   loss_summed_ = true;
   join_losses();
   losses_ = losses_.to(model_.options().device);  // where the group's collectives run
+  calls.ids.mark(losses_);
   return group_of(instruction).all_reduce(losses_, ReduceOp::sum, "losses");
 }
 
@@ -138,6 +139,10 @@ void StepRun::settle_loss() {
   if (loss_settled_) return;
   loss_settled_ = true;
   losses_ = calls.ids.to_host(losses_);
+  if (std::isnan(*losses_.const_data_ptr<double>())) {
+    throw CommError(
+        fmt::format("step {}: another rank's samples have an id out of range, which its own error names", step_ + 1));
+  }
   if (losses_.dim() == 1) part_losses();
   const double* losses = losses_.const_data_ptr<double>();
   const int64_t places = losses_.size(1);

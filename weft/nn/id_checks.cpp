@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <limits>
 #include <utility>
 
 #include "weft/base/error.h"
@@ -45,6 +46,15 @@ void IdChecks::refuse_wrong(const Note& note, int64_t position, int64_t id) {
   throw InputError(
       fmt::format("{}{} {} at {} is out of range: it must be in [0, {}); check the data, or the model's vocabulary", note.where,
                   note.what, id, place_text(position, note.sizes), note.count));
+}
+
+void IdChecks::mark(const at::Tensor& values) const {
+  if (notes_.empty()) return;
+  std::vector<at::Tensor> found;
+  found.reserve(notes_.size());
+  for (const Note& note : notes_) found.push_back(note.found);
+  at::Tensor marked = values;
+  marked.masked_fill_(at::cat(found).any(), std::numeric_limits<double>::quiet_NaN());
 }
 
 /// Positions and ids of all notes, in turn.
@@ -87,10 +97,11 @@ at::Tensor checked_ids(std::string_view what, const at::Tensor& ids, int64_t cou
   at::Tensor safe = at::clamp(ids, 0, count - 1);
   if (ignored) safe.masked_fill_(ids.eq(*ignored), *ignored);
   if (is_repeated) return safe;
-  at::Tensor position = std::get<1>(at::max(safe.ne(ids).flatten(), 0, /*keepdim=*/true));  // the first, of equal ones
+  auto [found, position] = at::max(safe.ne(ids).flatten(), 0, /*keepdim=*/true);  // the first, of equal ones
   at::Tensor id = ids.flatten().index_select(0, position).to(at::kLong);
   const IdChecks::Scope* scope = current_scope;
-  IdChecks::Note note{.position = std::move(position),
+  IdChecks::Note note{.found = std::move(found),
+                      .position = std::move(position),
                       .id = std::move(id),
                       .where = scope ? where_text(scope->context_, scope->caller_) : "",
                       .what = std::string(what),

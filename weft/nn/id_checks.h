@@ -3,8 +3,8 @@
 // On the CPU the lookup itself refuses an id out of range. On another device such a lookup is a device assert, after which the
 // process cannot use the device, and the host does not know the ids. So checked_ids() clamps them there, and notes on the
 // device, without waiting for it, the first that was out of range. The host reads the notes with the loss
-// (engine/step_loss.cpp) and throws before any weight has changed. Cost: four small operators per call, 16 bytes until the
-// notes are read.
+// (engine/step_loss.cpp) and throws before any weight has changed, on all ranks, as mark() spoils the losses that they sum.
+// Cost: four small operators per call, and 17 bytes until the notes are read.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -51,6 +51,8 @@ class IdChecks {
     bool before_;
   };
 
+  /// Makes `values`, on the notes' device, NaN if an id was out of range, without waiting for the device.
+  void mark(const at::Tensor& values) const;
   /// Copies `values`, float64, to the host together with the notes. Throws InputError for the first id out of range.
   at::Tensor to_host(const at::Tensor& values);
   /// The same for one number of any floating-point type.
@@ -63,6 +65,7 @@ class IdChecks {
  private:
   friend at::Tensor checked_ids(std::string_view, const at::Tensor&, int64_t, std::optional<int64_t>);
   struct Note {
+    at::Tensor found;     ///< bool [1]: an id is out of range
     at::Tensor position;  ///< int64 [1]: of the first id out of range, or of another id if there is none
     at::Tensor id;        ///< int64 [1]: the id there
     std::string where;    ///< step, samples and caller
