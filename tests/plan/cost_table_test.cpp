@@ -98,7 +98,8 @@ TEST(PlannedDevice, IsTheRecipesOrTheHardwares) {
   EXPECT_EQ(of({}, "cuda"), TargetDevice::gpu);
   EXPECT_EQ(of({}, "cpu"), TargetDevice::cpu);
   EXPECT_EQ(test::refusal([&] { of({"run.device=cpu"}, "cuda"); }),
-            "cost_table_test: run.device = \"cpu\", but the devices of hardware 'ideal' are of kind \"cuda\" (device.kind); leave one "
+            "cost_table_test: run.device = \"cpu\", but the devices of hardware 'ideal' are of kind \"cuda\" (device.kind); "
+            "leave one "
             "out");
 }
 
