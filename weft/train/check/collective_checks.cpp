@@ -34,7 +34,7 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 /// One element; parts of unequal size; more than a page; more than what a message holds at once.
-constexpr std::array<int64_t, 4> kSizes = {1, 1000, (1 << 16) + 1, (1 << 18) + 3};
+constexpr std::array<int64_t, 4> kSizes = {1, 1000, (1 << 16) + 1, (1 << 17) + 3};
 constexpr std::array<at::ScalarType, 3> kTypes = {at::kFloat, at::kBFloat16, at::kLong};
 constexpr int64_t kMostExact = 256;  ///< bfloat16 holds all integers up to here
 constexpr double kUnwritten = -1.0;
@@ -62,7 +62,7 @@ class Values {
   at::Tensor whole(int rank) const {
     const int64_t period = (size_ + kMostExact - 1) / kMostExact;  // of many ranks only some contribute to a sum
     const int64_t below = std::clamp<int64_t>(kMostExact / size_, 1, 30) + 1;
-    const at::Tensor value = (index_ * 5 + 3 * rank + (index_ / below) * (rank + 1)).remainder(below);
+    const at::Tensor value = (index_ * 5 + 3 * rank + index_.floor_divide(below) * (rank + 1)).remainder(below);
     return period == 1 ? value : value * (index_ + rank).remainder(period).eq(0);
   }
 
@@ -252,10 +252,14 @@ GroupsToCheck groups_to_check(const World& world, at::Device device, std::chrono
     add(name, kind, line, "all", fmt::format("all {}", counted(world.size(), "rank")));
   };
   const auto add_inside = [&](const std::string& name, BackendKind kind) {
-    if (rows) add(name, kind, plane, "inner", fmt::format("{} {}", inner, one_host ? "neighbours" : "of each host"));
+    if (rows)
+      add(name, kind, plane, "inner",
+          one_host ? fmt::format("{} neighbouring ranks", inner) : fmt::format("the {} ranks of each host", inner));
   };
   const auto add_across = [&](const std::string& name, BackendKind kind) {
-    if (rows) add(name, kind, plane, "outer", fmt::format("{} {}", outer, one_host ? "at a distance" : "of different hosts"));
+    if (rows)
+      add(name, kind, plane, "outer",
+          one_host ? fmt::format("{} ranks at a distance", outer) : fmt::format("one rank of each of {} hosts", outer));
   };
   if (!one_host && !rows) {
     result.missing.push_back(not_checked("collectives shm", "no two ranks share a host, or hosts have unequal ranks"));
@@ -268,11 +272,10 @@ GroupsToCheck groups_to_check(const World& world, at::Device device, std::chrono
   add_inside("gloo", BackendKind::gloo);
   add_across("gloo", BackendKind::gloo);
   add_all("gloo", BackendKind::gloo);
-  result.groups.back().members += " in the order of a tree";
+  result.groups.back().members += " with tree_order";
   result.groups.back().options.tree_order = true;
   if (device.is_cpu() && one_host) {
-    result.missing.push_back(
-        not_checked("collectives shm+gloo", "these are for several hosts, and there is one; give --hosts"));
+    result.missing.push_back(not_checked("collectives shm+gloo", "they sum across hosts, and there is one; give --hosts"));
   }
   if (device.is_cpu()) add_all("nccl", BackendKind::nccl);
   if (device.is_cpu() && one_host) return result;
