@@ -99,7 +99,7 @@ TEST(CollectiveChecks, EachWrongValueIsNamed) {
   }
 }
 
-/// Sums of more ranks than bfloat16 has integers must stay exact too; the values of ranks must differ.
+/// Simulated hosts have all back ends of CPUs.
 TEST(CollectiveChecks, GroupsOfHosts) {
   std::string text;
   test::run_ranks(4,
