@@ -1,5 +1,6 @@
 // weft check: what it prints for a sound machine and for faults, and its exit status.
 #include <gtest/gtest.h>
+#include <signal.h>
 #include <sys/resource.h>
 
 #include <algorithm>
@@ -7,6 +8,7 @@
 #include <sstream>
 
 #include "tests/cli/command.h"
+#include "tests/support/wait_until.h"
 
 namespace weft::check_test {
 namespace {
@@ -109,6 +111,28 @@ TEST_F(WeftCheck, WhatIsMissingIsNamedOnce) {
   EXPECT_TRUE(contains(error_of({"check", "--timeout", "1"}, half), "rank 1 "));
   EXPECT_TRUE(contains(error_of({"check", "--hosts", "127.0.0.2:1,nosuch.invalid:1", "--head-address", "127.0.0.1"}, {}),
                        "nosuch.invalid"));
+}
+
+/// The lines before it stand, the part that it was in fails and names it, and the later parts are not checked.
+TEST_F(WeftCheck, ADeadRankEndsIt) {
+  const TemporaryFolder places[2];
+  const std::string port = free_port();
+  pid_t ranks[2];
+  for (int r = 0; r < 2; ++r) ranks[r] = start_rank({"check", "--timeout", "10"}, places[r].path(), r, 2, port);
+  const auto out = [&] { return read_text(places[0] / "out"); };
+  EXPECT_TRUE(wait_until([&] { return contains(out(), "layout dp"); }, 30.0)) << out();
+  kill(ranks[1], SIGKILL);
+  EXPECT_EQ(wait_for(ranks[1], 10.0), 128 + SIGKILL);
+  EXPECT_EQ(wait_for(ranks[0], 30.0), 1);
+  const std::vector<std::string> lines = lines_of(out());
+  const auto failed = std::find_if(lines.begin(), lines.end(), [](const auto& line) { return line.starts_with("FAILED  "); });
+  ASSERT_NE(failed, lines.end()) << out();
+  EXPECT_TRUE(failed->starts_with("FAILED  layout ") && contains(*failed, "rank 1")) << *failed;
+  EXPECT_EQ(lines[lines.size() - 2], "-       links                 not checked: an earlier check did not end");
+  EXPECT_TRUE(contains(lines.back(), ", 1 FAILED, ")) << lines.back();
+  const std::string error = read_text(places[0] / "err");
+  EXPECT_TRUE(error.starts_with("weft: rank 0: ") && contains(error, "rank 1")) << error;
+  EXPECT_EQ(std::count(error.begin(), error.end(), '\n'), 1) << error;
 }
 
 }  // namespace
