@@ -64,6 +64,8 @@ TEST_F(BadInput, CommandLine) {
   expect_error({"evaluate"}, "weft: weights is required; see weft evaluate --help", 2);
   expect_error({"evaluate", recipe_, "-n", "0"}, "weft: ", 2);
   expect_error(train({"-n", "two"}), "weft: ", 2);
+  expect_error({"check", "-n", "0"}, "weft: -n 0: the number of ranks must be at least 1");
+  expect_error({"check", "--timeout", "nan"}, "weft: --timeout: Value nan is not a number", 2);
   expect_error({"verify", recipe_, "--steps", "0"}, "weft: --steps: Value 0 not in range", 2);
   expect_error(train({"--unknown"}), "weft: ", 2);
   expect_error({"run", "-n", "2"}, "weft: run: no program; give it after --");
@@ -96,6 +98,7 @@ TEST_F(BadInput, OptionsWithoutEffect) {
       {train({"--prefix"}), "--prefix applies to ranks started from here"},
       {train({"--resume-anyway"}), "--resume-anyway: there is nothing to resume from"},
       {train({"-n", "2", "--health-address", "0.0.0.0"}), "--health-address requires --health-port", 2},
+      {{"check", "-n", "2", "--host-timeout", "5"}, "--host-timeout is for several hosts"},
       {{"netcheck", "-n", "2", "--hardware", recipe_}, "--hardware requires --output", 2},
       {{"k8s", recipe_, "--nodes", "1", "-n", "1", "--image", "w", "--storage-class", "fast"},
        "--storage-class requires --storage",

@@ -86,6 +86,8 @@ TEST_F(Streams, WhatCannotBeWrittenIsAnError) {
       {{"simulate", recipe(), "--hardware", hardware, "--json"}},
       {{"profile", recipe(), "-n", "1", "-o", (folder_ / "p.toml").string()}},
       {{"verify", recipe(), "-n", "1", "--set", data}},
+      {{"check", "-n", "1"}},
+      {{"check", "-n", "1", "--json"}},
       {{"evaluate", weights, recipe(), "--set", data}},
       {{"evaluate", weights, recipe(), "--set", data, "--json"}},
       {{"data", "check", recipe(), "--set", data}},

@@ -52,7 +52,7 @@ int check_here(const World& world, const CheckArguments& arguments) {
   CheckOptions options{.device = arguments.device, .weft = build_text(), .timeout = time_limit(arguments.timeout_s)};
   options.on_line = [&](const CheckLine& line) {
     lines.push_back(line);
-    if (!arguments.json) write_out(wrapped(check_text(line), 8));
+    if (!arguments.json) write_out(check_text(line));
   };
   const auto end = [&] {
     if (world.rank() != 0) return;
@@ -78,6 +78,7 @@ int run_check(const CheckArguments& arguments) {
                     .options = arguments.hosts,
                     .local_ranks = arguments.num_ranks.value_or(1)};
   const bool several = place.plan.kind != HostPlan::Kind::one;
+  if (!has_ranks && several && place.plan.kind != HostPlan::Kind::ssh) throw CLI::RequiredError("-n");
   const int ranks = has_ranks ? *arguments.num_ranks : several ? place.plan.num_places() : 1;
   check_rank_total(place, arguments.num_ranks);
   if (!several && ranks == 1) {
@@ -88,7 +89,9 @@ int run_check(const CheckArguments& arguments) {
   options.command = {this_executable(), "check",     "--device",
                      arguments.device,  "--timeout", fmt::to_string(arguments.timeout_s)};
   if (arguments.json) options.command.emplace_back("--json");
-  return launch_ranks(std::move(options), no_restarts(ranks), place);
+  RestartOptions restarts = no_restarts(ranks);
+  if (place.plan.kind == HostPlan::Kind::head) restarts.limits.most_ranks = restarts.limits.least_ranks = 0;  // of all hosts
+  return launch_ranks(std::move(options), restarts, place);
 }
 
 }  // namespace

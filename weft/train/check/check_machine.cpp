@@ -1,6 +1,7 @@
 #include "weft/train/check/check_machine.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <set>
@@ -35,8 +36,17 @@ class MachineCheck {
       if (world_.size() == 1) return add(not_checked("collectives", kOneRank));
       for (const CheckLine& line : check_groups(world_, device_, options_.timeout)) add(line);
     });
+    std::vector<std::string> left_out;
     for (const CheckedLayout& layout : checked_layouts()) {
-      part("layout " + layout.name, [&] { check(layout); });
+      if ((layout.shares && world_.size() == 1) || world_.size() % layout.divides != 0) {
+        left_out.push_back(layout.name);
+      } else {
+        part("layout " + layout.name, [&] { check(layout); });
+      }
+    }
+    if (!left_out.empty()) {
+      add(not_checked("layouts", fmt::format("{}: {}", fmt::join(left_out, ", "),
+                                             world_.size() == 1 ? kOneRank : "they need an even number of ranks")));
     }
     part("links", [this] {
       if (world_.size() == 1) return add(not_checked("links", kOneRank));
@@ -58,10 +68,11 @@ class MachineCheck {
     if (broken_) return add(not_checked(name, "an earlier check did not end"));
     try {
       run();
-    } catch (const Error& error) {
+    } catch (const std::exception& error) {
       if (world_.rank() != 0) throw;
       broken_ = std::current_exception();
-      add(check_failed(name, error.what(), "end what still runs there, and check that host alone"));
+      const std::string text = error.what();  // LibTorch's have a stack trace below the first line
+      add(check_failed(name, text.substr(0, text.find('\n')), "check that rank's host alone, then its network"));
     }
   }
 
@@ -98,13 +109,8 @@ class MachineCheck {
   }
 
   void check(const CheckedLayout& layout) {
-    const int ranks = world_.size();
-    if (ranks % layout.divides != 0) {
-      add(not_checked("layout " + layout.name, fmt::format("it needs a multiple of {}", counted(layout.divides, "rank"))));
-      return;
-    }
-    const Recipe recipe = recipe_of(layout, ranks, options_.device, options_.timeout);
-    for (const CheckLine& line : check_layout(layout, recipe, world_, device_)) add(line);
+    const Recipe recipe = recipe_of(layout, world_.size(), options_.device, options_.timeout);
+    add(check_layout(layout, recipe, world_, device_));
   }
 
   const World& world_;

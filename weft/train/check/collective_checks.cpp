@@ -34,42 +34,50 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 /// One element; parts of unequal size; more than a page; more than what a message holds at once.
-constexpr std::array<int64_t, 4> kSizes = {1, 1000, (1 << 16) + 1, (1 << 18) + 3};
+constexpr std::array<int64_t, 4> kSizes = {1, 1000, (1 << 16) + 1, (1 << 17) + 3};
 constexpr std::array<at::ScalarType, 3> kTypes = {at::kFloat, at::kBFloat16, at::kLong};
 constexpr int64_t kMostExact = 256;  ///< bfloat16 holds all integers up to here
 constexpr double kUnwritten = -1.0;
 
-/// The values of one size and type, on the CPU.
-class Values {
- public:
-  Values(int64_t numel, int size, at::ScalarType dtype) : index_(at::arange(numel, at::kLong)), size_(size), dtype_(dtype) {}
+/// What the calls of one size must leave on a rank of a group, on the CPU in int64.
+struct Expected {
+  Expected(int64_t numel, int size, int rank);
 
-  /// What rank `rank` contributes: numbers below `kMostExact` / ranks, other ones in most places of most ranks.
-  at::Tensor of(int rank) const { return whole(rank).to(dtype_); }
+  /// What rank `rank` of `size` contributes: numbers up to 30, other ones in most places of most ranks. Sums stay below
+  /// kMostExact.
+  static at::Tensor contribution(const at::Tensor& index, int size, int rank);
 
-  at::Tensor reduced(ReduceOp op) const {
-    at::Tensor result = whole(0);
-    for (int rank = 1; rank < size_; ++rank) {
-      const at::Tensor value = whole(rank);
-      result = op == ReduceOp::sum   ? result + value
-               : op == ReduceOp::max ? at::maximum(result, value)
-                                     : at::minimum(result, value);
-    }
-    return result.to(dtype_);
-  }
-
- private:
-  at::Tensor whole(int rank) const {
-    const int64_t period = (size_ + kMostExact - 1) / kMostExact;  // of many ranks only some contribute to a sum
-    const int64_t below = std::clamp<int64_t>(kMostExact / size_, 1, 30) + 1;
-    const at::Tensor value = (index_ * 5 + 3 * rank + (index_ / below) * (rank + 1)).remainder(below);
-    return period == 1 ? value : value * (index_ + rank).remainder(period).eq(0);
-  }
-
-  at::Tensor index_;
-  int size_;
-  at::ScalarType dtype_;
+  at::Tensor own, root, previous;  ///< contributions of this rank, of the last one, and of the one before
+  at::Tensor sum, max, min;        ///< of all contributions
+  at::Tensor gathered, exchanged;  ///< after all_gather of each rank's own part, and all_to_all
 };
+
+at::Tensor Expected::contribution(const at::Tensor& index, int size, int rank) {
+  const int64_t period = (size + kMostExact - 1) / kMostExact;  // of many ranks only some contribute to a sum
+  const int64_t below = std::clamp<int64_t>(kMostExact / size, 1, 30) + 1;
+  const at::Tensor value = (index * (5 + rank) + index.floor_divide(below) + 3 * rank).remainder(below);
+  return period == 1 ? value : value * (index + rank).remainder(period).eq(0);
+}
+
+Expected::Expected(int64_t numel, int size, int rank) {
+  const at::Tensor index = at::arange(numel, at::kLong);
+  const ShardRange range = shard_range(numel, size, rank);
+  const int64_t share = range.end - range.begin;
+  gathered = at::zeros({numel}, at::kLong);
+  exchanged = at::zeros({share * size}, at::kLong);
+  for (int other = 0; other < size; ++other) {
+    const at::Tensor value = contribution(index, size, other);
+    sum = other == 0 ? value : sum + value;
+    max = other == 0 ? value : at::maximum(max, value);
+    min = other == 0 ? value : at::minimum(min, value);
+    const ShardRange theirs = shard_range(numel, size, other);
+    gathered.slice(0, theirs.begin, theirs.end).copy_(value.slice(0, theirs.begin, theirs.end));
+    exchanged.narrow(0, other * share, share).copy_(value.slice(0, range.begin, range.end));
+    if (other == rank) own = value;
+    if (other == (rank + size - 1) % size) previous = value;
+    if (other == size - 1) root = value;
+  }
+}
 
 /// The first element that differs: "element 13 is 7, not 9"; empty if none does.
 std::string first_difference(const at::Tensor& found, const at::Tensor& expected) {
@@ -86,58 +94,50 @@ class Checker {
   Checker(const Group& group, at::Device device) : group_(group), device_(device) {}
 
   CollectiveFindings operator()() {
-    for (const at::ScalarType dtype : kTypes) {
-      for (const int64_t numel : kSizes) {
-        numel_ = numel;
+    for (const int64_t numel : kSizes) {
+      const Expected expected(numel, group_.size(), group_.rank());
+      numel_ = numel;
+      for (const at::ScalarType dtype : kTypes) {
         dtype_ = dtype;
-        check(Values(numel, group_.size(), dtype));
+        check(expected);
       }
     }
     return found_;
   }
 
  private:
-  void check(const Values& values) {
-    const at::Tensor own = values.of(group_.rank());
-    for (const ReduceOp op : {ReduceOp::sum, ReduceOp::max, ReduceOp::min}) {
-      const at::Tensor tensor = on_device(own);
+  void check(const Expected& expected) {
+    for (const auto& [op, result] : {std::pair(ReduceOp::sum, expected.sum), std::pair(ReduceOp::max, expected.max),
+                                     std::pair(ReduceOp::min, expected.min)}) {
+      const at::Tensor tensor = on_device(expected.own);
       group_.all_reduce(tensor, op, "check").wait();
-      note({.operation = Operation::all_reduce, .reduce = op}, tensor, values.reduced(op));
+      note({.operation = Operation::all_reduce, .reduce = op}, tensor, result);
     }
     const ShardRange range = shard_range(numel_, group_.size(), group_.rank());
     const int64_t share = range.end - range.begin;
-    const auto part = [&](const at::Tensor& whole) { return whole.narrow(0, range.begin, share); };
     const at::Tensor scattered = unwritten(share);
-    group_.reduce_scatter(scattered, on_device(own), ReduceOp::sum, "check").wait();
-    note({.operation = Operation::reduce_scatter}, scattered, part(values.reduced(ReduceOp::sum)));
+    group_.reduce_scatter(scattered, on_device(expected.own), ReduceOp::sum, "check").wait();
+    note({.operation = Operation::reduce_scatter}, scattered, expected.sum.slice(0, range.begin, range.end));
 
     const at::Tensor gathered = unwritten(numel_);
-    group_.all_gather(gathered, on_device(part(own).contiguous()), "check").wait();
-    at::Tensor expected = at::zeros({numel_}, dtype_), exchanged = at::zeros({share * group_.size()}, dtype_);
-    for (int rank = 0; rank < group_.size(); ++rank) {
-      const ShardRange theirs = shard_range(numel_, group_.size(), rank);
-      const at::Tensor value = values.of(rank);
-      expected.narrow(0, theirs.begin, theirs.end - theirs.begin)
-          .copy_(value.narrow(0, theirs.begin, theirs.end - theirs.begin));
-      exchanged.narrow(0, rank * share, share).copy_(part(value));
-    }
-    note({.operation = Operation::all_gather}, gathered, expected);
+    group_.all_gather(gathered, on_device(expected.own.slice(0, range.begin, range.end).contiguous()), "check").wait();
+    note({.operation = Operation::all_gather}, gathered, expected.gathered);
 
     const int root = group_.size() - 1;
-    const at::Tensor sent = group_.rank() == root ? on_device(own) : unwritten(numel_);
+    const at::Tensor sent = group_.rank() == root ? on_device(expected.own) : unwritten(numel_);
     group_.broadcast(sent, root, "check").wait();
-    note({.operation = Operation::broadcast}, sent, values.of(root));
+    note({.operation = Operation::broadcast}, sent, expected.root);
 
     const at::Tensor received = unwritten(share * group_.size());
-    group_.all_to_all(received, on_device(own), "check").wait();
-    note({.operation = Operation::all_to_all}, received, exchanged);
-    check_message(values, own);
+    group_.all_to_all(received, on_device(expected.own), "check").wait();
+    note({.operation = Operation::all_to_all}, received, expected.exchanged);
+    check_message(expected);
   }
 
   /// Sends to the next rank while the previous one sends here. Even ranks send first, because a send may wait for its receiver.
-  void check_message(const Values& values, const at::Tensor& own) {
+  void check_message(const Expected& expected) {
     const int next = (group_.rank() + 1) % group_.size(), previous = (group_.rank() + group_.size() - 1) % group_.size();
-    const at::Tensor message = on_device(own), received = unwritten(numel_);
+    const at::Tensor message = on_device(expected.own), received = unwritten(numel_);
     if (group_.rank() % 2 == 0) {
       group_.send(message, next, "check").wait();
       group_.receive(received, previous, "check").wait();
@@ -145,7 +145,7 @@ class Checker {
       group_.receive(received, previous, "check").wait();
       group_.send(message, next, "check").wait();
     }
-    note({.operation = Operation::receive}, received, values.of(previous));
+    note({.operation = Operation::receive}, received, expected.previous);
   }
 
   at::Tensor on_device(const at::Tensor& value) const {
@@ -156,7 +156,7 @@ class Checker {
   void note(Call call, const at::Tensor& found, const at::Tensor& expected) {
     const int index = found_.calls++;
     if (found_.first_wrong >= 0) return;
-    const std::string difference = first_difference(found, expected);
+    const std::string difference = first_difference(found, expected.to(dtype_));
     if (difference.empty()) return;
     constexpr std::array<const char*, 3> kNames = {" sum", " max", " min"};
     found_.first_wrong = index;
@@ -252,10 +252,14 @@ GroupsToCheck groups_to_check(const World& world, at::Device device, std::chrono
     add(name, kind, line, "all", fmt::format("all {}", counted(world.size(), "rank")));
   };
   const auto add_inside = [&](const std::string& name, BackendKind kind) {
-    if (rows) add(name, kind, plane, "inner", fmt::format("{} {}", inner, one_host ? "neighbours" : "of each host"));
+    if (rows)
+      add(name, kind, plane, "inner",
+          one_host ? fmt::format("{} neighbouring ranks", inner) : fmt::format("the {} ranks of each host", inner));
   };
   const auto add_across = [&](const std::string& name, BackendKind kind) {
-    if (rows) add(name, kind, plane, "outer", fmt::format("{} {}", outer, one_host ? "at a distance" : "of different hosts"));
+    if (rows)
+      add(name, kind, plane, "outer",
+          one_host ? fmt::format("{} ranks at a distance", outer) : fmt::format("one rank of each of {} hosts", outer));
   };
   if (!one_host && !rows) {
     result.missing.push_back(not_checked("collectives shm", "no two ranks share a host, or hosts have unequal ranks"));
@@ -268,11 +272,10 @@ GroupsToCheck groups_to_check(const World& world, at::Device device, std::chrono
   add_inside("gloo", BackendKind::gloo);
   add_across("gloo", BackendKind::gloo);
   add_all("gloo", BackendKind::gloo);
-  result.groups.back().members += " in the order of a tree";
+  result.groups.back().members += " with tree_order";
   result.groups.back().options.tree_order = true;
   if (device.is_cpu() && one_host) {
-    result.missing.push_back(
-        not_checked("collectives shm+gloo", "these are for several hosts, and there is one; give --hosts"));
+    result.missing.push_back(not_checked("collectives shm+gloo", "they sum across hosts, and there is one; give --hosts"));
   }
   if (device.is_cpu()) add_all("nccl", BackendKind::nccl);
   if (device.is_cpu() && one_host) return result;

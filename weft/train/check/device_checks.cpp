@@ -63,7 +63,7 @@ CheckLine check_pinned(at::Device device) {
 
 /// Copies from each device that ranks of this host use to the next.
 CheckLine check_copies(at::Device device, int used) {
-  constexpr char kName[] = "copies of devices";
+  constexpr char kName[] = "device copies";
   if (used < 2) return not_checked(kName, "ranks of this host use one device");
   return or_failed(kName, "see the driver's log (dmesg)", [&] {
     const at::Tensor expected = at::arange(kElements, at::kInt);
@@ -80,31 +80,29 @@ CheckLine check_copies(at::Device device, int used) {
 }
 
 CheckLine check_free_memory(at::Device device) {
-  return or_failed("device", "see the driver's log (dmesg)", [&] {
+  try {
     const auto [free, total] = at::accelerator::getMemoryInfo(device.index());
     return device_memory_line(device.str(), static_cast<int64_t>(free), static_cast<int64_t>(total));
-  });
+  } catch (const c10::Error& error) {  // devices need not tell; a broken one fails in the copies below
+    return not_checked("devices", fmt::format("{}: {}", device.str(), error.what_without_backtrace()));
+  }
 }
 
-std::vector<CheckLine> without_device(const std::optional<CudaFacts>& cuda) {
+CheckLine without_device(const std::optional<CudaFacts>& cuda) {
   std::string reason = "ranks compute on the CPU";
   if (cuda) {
     reason += fmt::format("; this host has {} ({}), which {}", counted(std::ssize(cuda->gpus), "GPU"), cuda->gpus.front().name,
                           cuda->runtime_cuda > 0 ? "--device cuda checks" : "a build of weft with CUDA can use");
   }
-  std::vector<CheckLine> lines;
-  for (const char* name : {"device", "pinned memory", "copies of devices", "driver", "peer access", "device clocks"}) {
-    lines.push_back(not_checked(name, lines.empty() ? reason : "no device"));
-  }
-  return lines;
+  return not_checked("devices", reason + " (memory, pinned memory, copies, driver, peer access, clocks)");
 }
 
 }  // namespace
 
 CheckLine device_memory_line(const std::string& device, int64_t free_bytes, int64_t total_bytes) {
   const std::string text = fmt::format("{}: {} free of {}", device, format_bytes(free_bytes), format_bytes(total_bytes));
-  if (5 * free_bytes >= 4 * total_bytes) return check_ok("device", text);
-  return check_failed("device", text, "another process uses it (nvidia-smi, rocm-smi): end it, or choose other devices");
+  if (5 * free_bytes >= 4 * total_bytes) return check_ok("devices", text);
+  return check_failed("devices", text, "another process uses it (nvidia-smi, rocm-smi): end it, or choose other devices");
 }
 
 CheckLine check_versions(const std::string& weft) {
@@ -118,7 +116,7 @@ CheckLine check_versions(const std::string& weft) {
 
 std::vector<CheckLine> check_device(at::Device device, const World& world) {
   const auto cuda = world.local_rank() == 0 ? cuda_facts() : std::nullopt;
-  if (device.is_cpu()) return world.local_rank() == 0 ? without_device(cuda) : std::vector<CheckLine>{};
+  if (device.is_cpu()) return world.local_rank() == 0 ? std::vector{without_device(cuda)} : std::vector<CheckLine>{};
   std::vector<CheckLine> lines = {check_free_memory(device), check_pinned(device)};
   if (world.local_rank() != 0) return lines;
   const int used = std::min<int>(world.local_size(), at::accelerator::deviceCount());

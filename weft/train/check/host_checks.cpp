@@ -71,7 +71,7 @@ std::string why_not_written(const std::string& folder) {
   if (file.get() < 0) return std::strerror(errno);
   ::unlink(path.c_str());
   const std::vector<char> bytes(kMiB, 'w');
-  if (!write_all(file.get(), 0, bytes.data(), kMiB)) return std::strerror(errno);
+  if (!write_all(file.get(), bytes.data(), kMiB)) return std::strerror(errno);
   std::vector<char> back(kMiB);
   return read_all(file.get(), 0, back.data(), kMiB) == kMiB && back == bytes ? "" : "it returns other bytes than were written";
 }

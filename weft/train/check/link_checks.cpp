@@ -53,8 +53,9 @@ CheckLine links_line(const std::vector<PairTime>& pairs, const std::vector<std::
   const auto [slowest, fastest] =
       std::minmax_element(pairs.begin(), pairs.end(), [](const auto& a, const auto& b) { return a.slower() < b.slower(); });
   const auto by_latency = [](const auto& a, const auto& b) { return a.latency_s < b.latency_s; };
-  return check_ok("links", fmt::format("{}: {} to {}, latency up to {}", counted(std::ssize(pairs), "pair"),
-                                       rate(slowest->slower()), rate(fastest->slower()),
+  const std::string rates =
+      pairs.size() == 1 ? rate(slowest->slower()) : fmt::format("{} to {}", rate(slowest->slower()), rate(fastest->slower()));
+  return check_ok("links", fmt::format("{}: {}, latency up to {}", counted(std::ssize(pairs), "pair"), rates,
                                        format_duration(std::max_element(pairs.begin(), pairs.end(), by_latency)->latency_s)));
 }
 
@@ -68,10 +69,7 @@ std::vector<CheckLine> check_links(const World& world, at::Device device, std::c
     keep_best(pairs, measure_pairs(world, all));
   }
   std::vector<CheckLine> lines = {links_line(pairs, hosts)};
-  if (device.is_cpu()) {
-    lines.push_back(not_checked("device links", "ranks compute on the CPU"));
-    return lines;
-  }
+  if (device.is_cpu()) return lines;
   const Group devices = mesh.group(mesh.axis("all"), {.device = device, .timeout = timeout});
   const Link link = measure_link(devices, device, 2 * (world.size() - 1), /*beside=*/false);
   lines.push_back(
@@ -90,7 +88,7 @@ CheckLine clocks_line(const std::vector<ClockOffset>& offsets) {
     wrong.push_back(fmt::format("{}'s clock is {} {}", offset.host, format_duration(std::abs(offset.ahead_s)),
                                 offset.ahead_s > 0 ? "ahead" : "behind"));
   }
-  if (wrong.empty()) return check_ok("host clocks", fmt::format("{} s apart at most", fmt::format("{:.3f}", most)));
+  if (wrong.empty()) return check_ok("host clocks", fmt::format("{} apart at most", format_duration(most)));
   return check_failed("host clocks", fmt::format("{}", fmt::join(wrong, "; ")),
                       "set them by chronyd or ntpd: file times, logs and signed requests to buckets need it");
 }

@@ -23,7 +23,8 @@ CategoryBytes step_memory(const Recipe& recipe, const ResolvedLayout& layout, co
 
 int64_t packed_for_products(const Recipe& recipe, const ResolvedLayout& layout) {
   if (layout.options.precision != Precision::bf16 || !__builtin_cpu_supports("avx512bf16")) return 0;
-  return 4 * 2 * (layout.micro_batch * recipe.model.context / layout.cp * recipe.model.width / layout.tp);
+  const int64_t rows = layout.micro_batch * recipe.model.context / layout.cp + recipe.model.width;
+  return 4 * 2 * rows * recipe.model.width / layout.tp;
 }
 
 }  // namespace weft

@@ -23,8 +23,8 @@ CategoryBytes step_memory(const Recipe& recipe, const ResolvedLayout& layout, co
                           const GroupOptions& communication);
 
 /// Bytes of activations beyond the forecast: on a processor with bf16 multiplication, oneDNN first reorders the operands, in
-/// memory from LibTorch's allocator, which the device-independent forecast does not include. The largest are the hidden values
-/// between the two linear layers, four times as wide as a block's output.
+/// memory from LibTorch's allocator, which the device-independent forecast does not include. The largest are those of the
+/// second linear layer: hidden values four times as wide as a block's output, and its weights.
 int64_t packed_for_products(const Recipe& recipe, const ResolvedLayout& layout);
 
 }  // namespace weft
