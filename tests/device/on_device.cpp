@@ -1,6 +1,7 @@
 #include "tests/device/on_device.h"
 
 #include <ATen/DeviceAccelerator.h>
+
 #include <torch/csrc/distributed/c10d/Backend.hpp>
 
 #include "weft/checked_device.h"
@@ -15,8 +16,8 @@ void install_once() {
   static const bool installed = [] {
     checked_device::install({.devices = 4, .address_bytes = size_t{1} << 38});
     register_device_engine(at::kPrivateUse1, [](const DeviceEngineOptions& o) {
-      auto engine = checked_device::make_nccl_rules(o.store, o.rank, o.size, o.device,
-                                                    {.name = o.name, .ranks = o.ranks, .timeout = o.timeout, .starts = &call_mutex()});
+      auto engine = checked_device::make_nccl_rules(
+          o.store, o.rank, o.size, o.device, {.name = o.name, .ranks = o.ranks, .timeout = o.timeout, .starts = &call_mutex()});
       return engine;
     });
     return true;

@@ -1,5 +1,5 @@
-// Trainings on the checked device, over NCCL's rules: nothing is said of any row, and the bits are those of the CPU where it runs
-// the same operators.
+// Trainings on the checked device, over NCCL's rules: nothing is said of any row, and the bits are those of the CPU where it
+// runs the same operators.
 #include <gtest/gtest.h>
 
 #include <functional>
@@ -38,11 +38,12 @@ std::vector<Row> rows() {
     for (const int ranks : {2, 4}) {
       for (const auto spread : {Spread::shard, Spread::hybrid}) {
         if (spread == Spread::hybrid && ranks < 4) continue;
-        all.push_back(row("zero_" + std::string(weft::name(level)) + (spread == Spread::hybrid ? "_hybrid" : "") + std::to_string(ranks),
-                          ranks, "gpt", [&](Strategy& s) {
-                            s.spread = spread;
-                            s.layout.shard_level = level;
-                          }));
+        all.push_back(
+            row("zero_" + std::string(weft::name(level)) + (spread == Spread::hybrid ? "_hybrid" : "") + std::to_string(ranks),
+                ranks, "gpt", [&](Strategy& s) {
+                  s.spread = spread;
+                  s.layout.shard_level = level;
+                }));
       }
     }
   }
