@@ -13,4 +13,7 @@ void add_movement(int actor, uint64_t time, std::shared_future<void> done);
 /// Blocks until all of these are done, as a wait of the host does. Not under order_mutex().
 void await_movements_before(const Clock& clock);
 
+/// Whether all of these are done. Orders nothing: one run may find so later than another, so a query is no wait.
+bool is_moved(const Clock& clock);
+
 }  // namespace weft::checked_device
