@@ -41,7 +41,8 @@ bool pays_in_onednn(const at::Tensor& a, int64_t multiplications) {
 bool uses_onednn_bfloat16(const at::Tensor& x) {
 #if defined(__x86_64__)
   static const bool has_instructions = at::hasMKLDNN() && __builtin_cpu_supports("avx512bf16");
-  return !forces_operators() && x.is_cpu() && x.scalar_type() == at::kBFloat16 && has_instructions && at::globalContext().userEnabledMkldnn();
+  return !forces_operators() && x.is_cpu() && x.scalar_type() == at::kBFloat16 && has_instructions &&
+         at::globalContext().userEnabledMkldnn();
 #else
   return false;
 #endif
