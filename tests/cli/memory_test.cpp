@@ -79,7 +79,7 @@ TEST(WeftMemory, SaysForWhichDeviceItIs) {
 
 TEST(WeftMemory, RefusesAnUnknownDeviceAndWhatDoesNotFitIt) {
   const CommandResult unknown = run_weft({"memory", kGpt, "--device", "tpu"});
-  EXPECT_EQ(unknown.status, 1);
+  EXPECT_EQ(unknown.status, 2);
   EXPECT_NE(unknown.err.find("--device"), std::string::npos) << unknown.err;
   const CommandResult shm = run_weft({"memory", kGpt, "--device", "cuda", "--set", "layout.backend=shm"});
   EXPECT_EQ(shm.status, 1);

@@ -163,7 +163,7 @@ TEST(HardwareFile, devices_are_of_a_known_kind) {
   }
   for (const std::string kind : {"tpu", ""}) {
     EXPECT_EQ(error_of("hardware = { name = 'x', ranks_per_host = 1 }\ndevice = { flops = 1, kind = '" + kind + "' }"),
-              "h.toml:2:31: device.kind must be one of \"cpu\" or \"cuda\", found \"" + kind + "\"");
+              "h.toml:2:30: device.kind must be one of \"cpu\", \"cuda\", found '" + kind + "'");
   }
 }
 
