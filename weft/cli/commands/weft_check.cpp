@@ -71,6 +71,7 @@ int check_here(const World& world, const CheckArguments& arguments) {
 }
 
 int run_check(const CheckArguments& arguments) {
+  check_device_name(arguments.device);
   const bool has_ranks = arguments.num_ranks.has_value();
   const bool has_hosts = !arguments.hosts.hosts.empty() || !arguments.hosts.host_file.empty();
   if (has_ranks || has_hosts) leave_outer_place(arguments.hosts);

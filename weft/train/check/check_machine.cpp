@@ -122,6 +122,8 @@ class MachineCheck {
 
 }  // namespace
 
+void check_device_name(const std::string& device) { recipe_of(checked_layouts().front(), 1, device, std::chrono::seconds(1)); }
+
 std::vector<CheckLine> check_machine(const World& world, const CheckOptions& options) { return MachineCheck(world, options)(); }
 
 std::string check_heading(const World& world) {

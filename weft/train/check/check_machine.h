@@ -22,6 +22,9 @@ struct CheckOptions {
   std::function<void(const CheckLine& line)> on_line = {};      ///< called on rank 0 with each line
 };
 
+/// Throws InputError unless `device` is a value of run.device. Call it before ranks start.
+void check_device_name(const std::string& device);
+
 /// Checks; returns all lines on rank 0. Collective over the world. Throws the CommError of a rank that died or does not answer,
 /// after the remaining lines were reported.
 std::vector<CheckLine> check_machine(const World& world, const CheckOptions& options);

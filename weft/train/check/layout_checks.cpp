@@ -120,7 +120,7 @@ Recipe recipe_of(const CheckedLayout& layout, int ranks, const std::string& devi
   )",
                                   kContext, 2 * std::max(ranks, 2), layout.keys, optimizer, kSteps,
                                   has_slots ? std::max(ranks, 2) : 0, device, std::chrono::duration<double>(timeout).count()),
-                      "weft check, layout " + layout.name);
+                      "weft check");
 }
 
 CheckLine check_layout(const CheckedLayout& checked, const Recipe& recipe, const World& world, at::Device device) {
