@@ -65,7 +65,7 @@ TEST_F(BadInput, CommandLine) {
   expect_error({"evaluate", recipe_, "-n", "0"}, "weft: ", 2);
   expect_error(train({"-n", "two"}), "weft: ", 2);
   expect_error({"check", "-n", "0"}, "weft: -n 0: the number of ranks must be at least 1");
-  expect_error({"check", "-n", "2", "--device", "gpu"}, "weft: weft check: run.device must be ");
+  expect_error({"check", "-n", "2", "--device", "gpu"}, "weft: --device: run.device must be one of \"auto\", \"cpu\", ");
   expect_error({"check", "--timeout", "nan"}, "weft: --timeout: Value nan is not a number", 2);
   expect_error({"verify", recipe_, "--steps", "0"}, "weft: --steps: Value 0 not in range", 2);
   expect_error(train({"--unknown"}), "weft: ", 2);

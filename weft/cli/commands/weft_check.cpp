@@ -70,8 +70,19 @@ int check_here(const World& world, const CheckArguments& arguments) {
   return world.rank() == 0 ? report_failed(lines) : 0;
 }
 
+/// Throws InputError for a device that no recipe can name.
+void check_device_option(const std::string& device) {
+  try {
+    check_device_name(device);
+  } catch (const InputError& error) {
+    const std::string text = error.what();
+    const size_t begin = text.find("run.device");  // after a place in a recipe that nobody wrote
+    throw InputError(fmt::format("--device: {}", begin == std::string::npos ? text : text.substr(begin)));
+  }
+}
+
 int run_check(const CheckArguments& arguments) {
-  check_device_name(arguments.device);
+  check_device_option(arguments.device);
   const bool has_ranks = arguments.num_ranks.has_value();
   const bool has_hosts = !arguments.hosts.hosts.empty() || !arguments.hosts.host_file.empty();
   if (has_ranks || has_hosts) leave_outer_place(arguments.hosts);
