@@ -37,12 +37,4 @@ at::Device rank_device(const std::string& wish, const World& world) {
   return device;
 }
 
-}  // namespace
-
-at::Device rank_device(const std::string& wish, const World& world) {
-  const at::Device device = find_device(wish, world);
-  c10::impl::VirtualGuardImpl(device.type()).setDevice(device);
-  return device;
-}
-
 }  // namespace weft
