@@ -314,14 +314,16 @@ TEST(Abort, EndsWaitsOfTheHost) {
 TEST(Communicators, MadeInAStepAreCounted) {
   reset_counts();
   const std::string said = run(2, [](const Rank& r) {
-    const Engine engine = r.group("dp");
-    engine->eagerConnectSingleDevice(device(r.rank));
+    const Engine eager = r.group("dp"), lazy = r.group("pp");
+    eager->eagerConnectSingleDevice(device(r.rank));
     const Label label("step");
     Tensors t{at::ones({8}, r.on())};
-    engine->allreduce(t)->wait();
-    (r.rank == 0 ? engine->send(t, 1, 0) : engine->recv(t, 0, 0))->wait();
+    eager->allreduce(t)->wait();
+    (r.rank == 0 ? eager->send(t, 1, 0) : eager->recv(t, 0, 0))->wait();
+    (r.rank == 0 ? lazy->send(t, 1, 0) : lazy->recv(t, 0, 0))->wait();
     settle(r);
-    engine->shutdown();
+    r.store->set("end " + std::to_string(r.rank), std::vector<uint8_t>{1});
+    for (int rank = 0; rank < r.size; ++rank) r.store->wait({"end " + std::to_string(rank)});
   });
   EXPECT_EQ(said + violations(), "");
   EXPECT_EQ(counts().at("").communicators, 2u);

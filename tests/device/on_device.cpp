@@ -18,6 +18,7 @@ void install_once() {
     register_device_engine(at::kPrivateUse1, [](const DeviceEngineOptions& o) {
       auto engine = checked_device::make_nccl_rules(
           o.store, o.rank, o.size, o.device, {.name = o.name, .ranks = o.ranks, .timeout = o.timeout, .starts = &call_mutex()});
+      engine->eagerConnectSingleDevice(o.device);
       return engine;
     });
     return true;

@@ -79,7 +79,10 @@ class NcclRules final : public c10d::Backend {
 
   const std::string getBackendName() const override { return "nccl"; }
 
-  void eagerConnectSingleDevice(at::Device) override { group_->connect(); }
+  void eagerConnectSingleDevice(at::Device) override {
+    eager_ = true;
+    group_->connect();
+  }
 
   Pending allreduce(Tensors& tensors, const c10d::AllreduceOptions& options) override {
     const at::Tensor x = one(tensors);
@@ -269,7 +272,7 @@ class NcclRules final : public c10d::Backend {
     (sends ? launch.sends : launch.receives).push_back({peer, tensor});
     (sends ? launch.reads : launch.writes).push_back(tensor);
     if (coalesced_.has_value()) return nullptr;
-    return start(pair(peer), sends ? c10d::OpType::SEND : c10d::OpType::RECV, std::move(single));
+    return start(eager_ ? *group_ : pair(peer), sends ? c10d::OpType::SEND : c10d::OpType::RECV, std::move(single));
   }
 
   Pending start(Communicator& communicator, c10d::OpType operation, Launch launch) {
@@ -300,6 +303,7 @@ class NcclRules final : public c10d::Backend {
   std::unique_ptr<Communicator> group_;
   std::map<int, std::unique_ptr<Communicator>> pairs_;
   std::optional<Launch> coalesced_;
+  bool eager_ = false;
   std::atomic<bool> aborted_ = false;
   bool shut_down_ = false;
   std::unique_ptr<Watchdog> watchdog_;
