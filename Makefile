@@ -2,7 +2,7 @@
 # Every target can be interrupted and repeated; finished steps are skipped.
 PREFIX ?= $(CURDIR)/install
 .DEFAULT_GOAL := all
-.PHONY: all buckets setup configure train test test-cluster install package test-package format lint docs clean help
+.PHONY: all buckets setup configure train test test-cluster libraries install package test-package format lint docs clean help
 
 all: configure  ## set this machine up and build the command: build/weft
 	@cmake --build --preset release --target weft
@@ -33,11 +33,14 @@ test-cluster: configure  ## test hosts, cluster managers and containers on this 
 	@cmake --build --preset release --target weft
 	@tests/cluster/run
 
-install: all  ## install into PREFIX (default: install/); relocatable
+libraries: all
+	@cmake --build --preset release --target weft_checked_device
+
+install: libraries  ## install into PREFIX (default: install/); relocatable
 	@umask 022 && cmake --install build --prefix "$(PREFIX)" >build/install.log || { cat build/install.log; exit 1; }
 	@echo "installed in $(PREFIX)"
 
-package: all  ## Debian packages and a source tarball, into build/packages
+package: libraries  ## Debian packages and a source tarball, into build/packages
 	@tools/bootstrap --packaging
 	@tools/package
 

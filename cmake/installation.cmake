@@ -19,6 +19,7 @@ get_filename_component(libtorch ${LibTorch_INCLUDE_DIR}/.. ABSOLUTE)
 
 get_property(layers GLOBAL PROPERTY WEFT_LAYERS)
 install(TARGETS weft_all ${layers} EXPORT weft ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
+list(TRANSFORM layers REPLACE "^weft_" "" OUTPUT_VARIABLE weft_components)
 if(TARGET weft)
   install(TARGETS weft RUNTIME_DEPENDENCY_SET weft_needs RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR} COMPONENT command)
   set(elsewhere "^/(usr/)?lib") # libraries that have their own packages

@@ -45,10 +45,17 @@ configure() { # PROJECT BUILD CMAKE_OPTION...
 }
 quietly "configure with LIBTORCH_ROOT" configure "$source/find_package" "$moved/build" -DLIBTORCH_ROOT="$moved/own"
 grep -rqF "$moved/own/lib/libtorch_cpu.so" "$moved/build" || fail "find_package(weft) ignores LIBTORCH_ROOT"
-quietly "configure with find_package(weft)" configure "$source/find_package" "$moved/build" -ULIBTORCH_ROOT
+if configure "$source/find_package" "$moved/build" -Dmore_components=gpu >"$moved/log" 2>&1; then
+  fail "find_package(weft) finds a component that does not exist"
+fi
+tr -s '[:space:]' ' ' <"$moved/log" | grep -qF "weft has no component gpu; its components are base, program," ||
+  fail "find_package(weft) does not name the missing component:"$'\n'"$(<"$moved/log")"
+quietly "configure with find_package(weft)" configure "$source/find_package" "$moved/build" -ULIBTORCH_ROOT -Umore_components
 quietly "build with it" cmake --build "$moved/build"
 quietly "configure the project of docs/library.md" configure "$source/../../examples/unet" "$moved/unet"
 quietly "build it" cmake --build "$moved/unet"
+quietly "configure the project of docs/checked_device.md" configure "$source/../../examples/missing_wait" "$moved/missing_wait"
+quietly "build it" cmake --build "$moved/missing_wait"
 
 # --- as another user ---------------------------------------------------------------------------------------------------------
 
@@ -72,6 +79,8 @@ quietly "run the program" elsewhere "$moved/build/program"
 grep -q 'sum 3' "$moved/log" || fail "the program prints"$'\n'"$(<"$moved/log")"
 quietly "run the U-Net" elsewhere "$moved/unet/unet"
 grep -q 'step 60: loss' "$moved/log" || fail "the U-Net prints"$'\n'"$(<"$moved/log")"
+quietly "run the example of the checked device" elsewhere "$moved/missing_wait/missing_wait"
+grep -q 'it does not wait for that' "$moved/log" || fail "missing_wait prints"$'\n'"$(<"$moved/log")"
 for line in {1..2000}; do echo "line $line of a text to learn from"; done >"$moved/home/text"
 chmod 644 "$moved/home/text"
 for page in man/man1/weft-train.1 man/man1/weft-checkpoint-list.1 bash-completion/completions/weft zsh/site-functions/_weft; do

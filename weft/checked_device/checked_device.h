@@ -48,7 +48,8 @@ struct Counts {
 std::map<std::string, Counts> counts();
 void reset_counts();
 
-/// Who asked the host to wait, since reset_counts(): operator or call ("aten::_local_scalar_dense", "event"), and the label.
+/// Who asked the host to wait, since reset_counts(): operator or call ("aten::_local_scalar_dense", "a wait for an event"), and
+/// the label.
 std::map<std::string, uint64_t> synchronisations();
 
 /// Names this thread's work until the end of its scope, in counts() and violations: an instruction, a step.

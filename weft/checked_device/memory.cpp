@@ -180,6 +180,8 @@ at::Tensor on_cpu(const at::Tensor& tensor) {
   auto cpu = at::detail::make_tensor<c10::TensorImpl>(c10::Storage(a.backing), c10::DispatchKeySet(c10::DispatchKey::CPU),
                                                       tensor.dtype());
   cpu.unsafeGetTensorImpl()->set_sizes_and_strides(tensor.sizes(), tensor.strides(), tensor.storage_offset());
+  cpu._set_conj(tensor.is_conj());
+  cpu._set_neg(tensor.is_neg());
   return cpu;
 }
 

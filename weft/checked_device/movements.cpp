@@ -48,9 +48,8 @@ void await_movements_before(const Clock& clock) {
 bool is_moved(const Clock& clock) {
   const std::lock_guard lock(order_mutex());
   const std::vector<Movement>& all = movements();
-  return std::all_of(all.begin(), all.end(), [&](const Movement& m) {
-    return m.time > clock.of(static_cast<size_t>(m.actor)) || is_ready(m.done);
-  });
+  return std::all_of(all.begin(), all.end(),
+                     [&](const Movement& m) { return m.time > clock.of(static_cast<size_t>(m.actor)) || is_ready(m.done); });
 }
 
 }  // namespace weft::checked_device

@@ -95,6 +95,8 @@ at::Tensor OperandSwap::to_device(const at::Tensor& tensor) {
   auto made = at::detail::make_tensor<c10::TensorImpl>(device_storage(tensor.storage()),
                                                        c10::DispatchKeySet(c10::DispatchKey::PrivateUse1), tensor.dtype());
   made.unsafeGetTensorImpl()->set_sizes_and_strides(tensor.sizes(), tensor.strides(), tensor.storage_offset());
+  made._set_conj(tensor.is_conj());
+  made._set_neg(tensor.is_neg());
   return made;
 }
 

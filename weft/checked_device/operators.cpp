@@ -44,6 +44,21 @@ void keep_results(const OperandSwap& swap, const Access& now) {
   for (Allocation* allocation : swap.made()) check_access(*allocation, {{0, allocation->bytes}}, true, now);
 }
 
+/// For devices outside LibTorch, convolutions have operators of their own, which the CPU does not have: it runs the general
+/// ones.
+void run_kernel(const c10::OperatorHandle& op, torch::jit::Stack* stack) {
+  static const c10::OperatorHandle forward = c10::Dispatcher::singleton().findSchemaOrThrow("aten::convolution", "");
+  static const c10::OperatorHandle backward = c10::Dispatcher::singleton().findSchemaOrThrow("aten::convolution_backward", "");
+  const std::string& name = op.schema().name();
+  const bool is_backward = name == "aten::convolution_backward_overrideable";
+  if (is_backward) {  // which has no sizes of the bias
+    const auto arguments = stack->end() - static_cast<std::ptrdiff_t>(op.schema().arguments().size());
+    stack->insert(arguments + 3, c10::IntArrayRef{arguments->toTensor().size(1)});
+  }
+  const c10::OperatorHandle& kernel = is_backward ? backward : name == "aten::convolution_overrideable" ? forward : op;
+  kernel.redispatchBoxed(c10::DispatchKeySet(c10::DispatchKey::CPU), stack);
+}
+
 void run_on_cpu(const c10::OperatorHandle& op, torch::jit::Stack* stack) {
   const Signature& signature = signature_of(op);
   const size_t arguments = op.schema().arguments().size(), begin = stack->size() - arguments;
@@ -61,7 +76,7 @@ void run_on_cpu(const c10::OperatorHandle& op, torch::jit::Stack* stack) {
     const RunningOperator running(signature.name);
     std::optional<DefaultGeneratorScope> generator;
     if (signature.draws) generator.emplace(swap.device());
-    op.redispatchBoxed(c10::DispatchKeySet(c10::DispatchKey::CPU), stack);
+    run_kernel(op, stack);
     swap.take_back();
     const size_t results = op.schema().returns().size();
     for (size_t i = stack->size() - results; i < stack->size(); ++i) swap.to_device((*stack)[i]);
@@ -92,6 +107,13 @@ void register_operators() {
   aten.impl("_copy_from", copy_from);
   aten.impl("_copy_from_and_resize", copy_from_and_resize);
   aten.impl("record_stream", record_stream);
+  for (const char* name : {"convolution_overrideable", "convolution_backward_overrideable"}) {
+    aten.impl(name, torch::CppFunction::makeFromBoxedFunction<&run_on_cpu>());
+  }
+  // Their fallbacks would copy by this operator, without end.
+  static torch::Library conjugated(torch::Library::IMPL, "aten", c10::DispatchKey::Conjugate, __FILE__, __LINE__);
+  static torch::Library negated(torch::Library::IMPL, "aten", c10::DispatchKey::Negative, __FILE__, __LINE__);
+  for (torch::Library* views : {&conjugated, &negated}) views->impl("_copy_from", torch::CppFunction::makeFallthrough());
   c10::Dispatcher& dispatcher = c10::Dispatcher::singleton();
   for (const c10::OperatorName& name : dispatcher.getAllOpNamesForDispatchKey(c10::DispatchKey::CPU)) {
     const auto op = dispatcher.findSchema(name);

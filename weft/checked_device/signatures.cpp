@@ -29,7 +29,8 @@ Signature read_schema(const c10::OperatorHandle& op) {
   const c10::OperatorName& full = schema.operator_name();
   const std::string name = full.overload_name.empty() ? full.name : full.name + "." + full.overload_name;
   Signature s;
-  s.name = (new std::string(name))->c_str();  // kept for good, as accesses name it
+  static auto& names = *new std::unordered_set<std::string>;  // for good, as accesses name them
+  s.name = names.insert(name).first->c_str();
   bool generator = false;
   for (size_t i = 0; i < schema.arguments().size(); ++i) {
     const c10::Argument& argument = schema.arguments()[i];

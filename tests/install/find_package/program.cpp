@@ -3,6 +3,7 @@
 
 #include <iostream>
 
+#include "weft/checked_device.h"
 #include "weft/collectives.h"
 #include "weft/nn/module_block.h"  // earlier names are found too
 #include "weft/train/run/trainer.h"
@@ -12,5 +13,6 @@ int main() {
   const weft::Group group = mesh.group(mesh.axis("dp"));
   const at::Tensor ones = at::ones({3});
   group.all_reduce(ones, weft::ReduceOp::sum, "ones").wait();
-  std::cout << "sum " << ones.sum().item<float>() << "\n";
+  weft::checked_device::install();
+  std::cout << "sum " << ones.to(at::Device("checked:1")).sum().item<float>() << "\n";
 }
