@@ -165,7 +165,7 @@ const Fault kFaults[] = {
        event.record(stream_of(0));
        event.record(stream_of(1));
      },
-     "device"},
+     "an event of device 0 is recorded on"},
     {"TensorsOfHostAndDevice", [] { at::add(ones(), at::ones({16})); }, "is given tensors of the CPU and of device 0"},
     {"TensorsOfTwoDevices", [] { at::add(ones(0), ones(1)); }, "is given tensors of devices 0 and 1"},
     {"NoSuchDevice", [] { at::ones({2}, at::TensorOptions().device(at::Device(kType, 9))); }, "there is no device 9 of 4"},

@@ -178,7 +178,7 @@ const NcclFault kNcclFaults[] = {
        Tensors t{at::ones({8}, r.on())};
        (r.rank == 0 ? engine.allreduce(t) : engine.broadcast(t))->wait();
      },
-     "dp: rank 0 calls ALLREDUCE of 8 Float, rank 1 calls BROADCAST of 8 Float from rank 0"},
+     "dp of ranks 0, 1: rank 0 calls ALLREDUCE of 8 Float, rank 1 calls BROADCAST of 8 Float from rank 0"},
     {"DifferentSizes", 2,
      [](const Rank& r, c10d::Backend& engine) {
        Tensors t{at::ones({8 + r.rank}, r.on())};
@@ -198,7 +198,7 @@ const NcclFault kNcclFaults[] = {
        sent->wait();
        got->wait();
      },
-     "dp pair 0-1: rank 0 calls send of 8 Float, rank 1 calls send of 8 Float"},
+     "dp of ranks 0, 1, pair 0-1: rank 0 calls send of 8 Float, rank 1 calls send of 8 Float"},
     {"MessageOfAnotherSize", 2,
      [](const Rank& r, c10d::Backend& engine) {
        Tensors t{at::ones({8 + r.rank}, r.on())};
@@ -241,19 +241,27 @@ const NcclFault kNcclFaults[] = {
        settle(r);
      },
      ""},
-    {"ShutdownUnderACall", 2,
+    {"DestroyedUnderACall", 2,
+     [](const Rank& r, c10d::Backend&) {
+       const Engine other = r.group("tp");
+       Tensors t{at::ones({8}, r.on())};
+       other->allreduce(t)->wait();
+     },
+     "tp of ranks 0, 1: destroyed without shutdown() before the host has waited for all calls"},
+    {"ShutdownWaits", 2,
      [](const Rank& r, c10d::Backend& engine) {
        Tensors t{at::ones({8}, r.on())};
        engine.allreduce(t)->wait();
        engine.shutdown();
+       expect_equal(t[0], at::full({8}, 2.F));
      },
-     "dp: shutdown() before the host has waited for all calls"},
+     ""},
     {"TensorOfAnotherDevice", 1,
      [](const Rank&, c10d::Backend& engine) {
        Tensors t{at::ones({8}, on(2))};
        engine.allreduce(t)->wait();
      },
-     "group dp is of checked:0, but a tensor is on checked:2"},
+     "is of checked:0, but a tensor is on checked:2"},
     {"TensorWithGaps", 1,
      [](const Rank& r, c10d::Backend& engine) {
        Tensors t{at::ones({8, 8}, r.on()).narrow(1, 0, 4)};
@@ -345,17 +353,18 @@ TEST(Communicators, MadeInOtherOrdersBlock) {
 }
 
 /// Rank 0 calls, rank 1 never does.
-void call_alone(std::chrono::milliseconds timeout) {
-  run(
+std::string call_alone(std::chrono::milliseconds timeout) {
+  return run(
       2,
       [](const Rank& r) {
         const Engine engine = r.group("dp");
         engine->eagerConnectSingleDevice(device(r.rank));
         if (r.rank == 1) return r.store->wait({"never"}, std::chrono::seconds(2));
         Tensors t{at::ones({8}, r.on())};
-        engine->allreduce(t)->wait();
+        const auto work = engine->allreduce(t);
         settle(r);
         r.store->set("never", std::vector<uint8_t>{1});
+        work->wait();
       },
       timeout);
 }
@@ -371,7 +380,7 @@ TEST_F(Watchdogs, EndTheProcessAfterTheTimeout) {
 
 TEST_F(Watchdogs, OnlyAbortIfAsked) {
   setenv("TORCH_NCCL_ASYNC_ERROR_HANDLING", "2", 1);
-  call_alone(std::chrono::milliseconds(300));
+  EXPECT_NE(call_alone(std::chrono::milliseconds(300)).find("rank 0: the communicator was aborted"), std::string::npos);
   unsetenv("TORCH_NCCL_ASYNC_ERROR_HANDLING");
   take_violations();
 }
@@ -379,9 +388,9 @@ TEST_F(Watchdogs, OnlyAbortIfAsked) {
 TEST_F(Watchdogs, AreWatched) {
   EXPECT_DEATH(
       {
-        setenv("TORCH_NCCL_HEARTBEAT_TIMEOUT_SEC", "0", 1);
+        setenv("TORCH_NCCL_HEARTBEAT_TIMEOUT_SEC", "1", 1);
         stall_watchdogs(true);
-        call_alone(std::chrono::seconds(2));
+        call_alone(std::chrono::seconds(3));
       },
       "monitor: the watchdog has not beaten");
 }

@@ -19,6 +19,7 @@ void Accesses::add(const std::vector<ByteRange>& ranges, bool write, const Acces
     if (range.begin >= range.end) continue;
     const auto first = cut(range.begin);
     const auto end = cut(range.end);
+    if (first == segments_.end()) continue;  // the storage has grown outside an operator
     for (auto segment = first; segment != end; ++segment) {
       Segment& s = segment->second;
       if (!s.write.happened_before(clock)) conflict(s.write, true);

@@ -29,6 +29,11 @@ struct CheckedGenerator final : public c10::GeneratorImpl {
   at::Generator cpu;
 };
 
+std::recursive_mutex& default_generator_mutex() {
+  static std::recursive_mutex& mutex = *new std::recursive_mutex;
+  return mutex;
+}
+
 }  // namespace
 
 at::Generator new_generator(int device) {
@@ -49,7 +54,8 @@ at::Generator cpu_generator(const at::Generator& generator) {
 }
 
 DefaultGeneratorScope::DefaultGeneratorScope(int device)
-    : cpu_(at::detail::getDefaultCPUGenerator()),
+    : lock_(default_generator_mutex()),
+      cpu_(at::detail::getDefaultCPUGenerator()),
       own_(cpu_generator(default_generator(device))),
       kept_(cpu_.unsafeGetGeneratorImpl()->get_state()) {
   cpu_.unsafeGetGeneratorImpl()->set_state(*own_.unsafeGetGeneratorImpl()->get_state());

@@ -3,6 +3,8 @@
 
 #include <ATen/core/Generator.h>
 
+#include <mutex>
+
 namespace weft::checked_device {
 
 const at::Generator& default_generator(int device);  ///< -1: the current device's
@@ -20,6 +22,7 @@ class DefaultGeneratorScope {
   DefaultGeneratorScope& operator=(const DefaultGeneratorScope&) = delete;
 
  private:
+  std::lock_guard<std::recursive_mutex> lock_;  ///< one scope at a time
   at::Generator cpu_, own_;
   c10::intrusive_ptr<c10::TensorImpl> kept_;
 };

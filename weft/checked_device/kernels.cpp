@@ -2,11 +2,13 @@
 
 #include <ATen/EmptyTensor.h>
 #include <c10/core/DeviceGuard.h>
+#include <c10/util/ScopeExit.h>
 
 #include <mutex>
 
 #include "weft/checked_device/checked_device.h"
 #include "weft/checked_device/memory.h"
+#include "weft/checked_device/movements.h"
 #include "weft/checked_device/order.h"
 #include "weft/checked_device/pinned.h"
 
@@ -64,8 +66,8 @@ at::Tensor empty_strided(c10::IntArrayRef size, c10::IntArrayRef stride, std::op
 at::Tensor copy_from(const at::Tensor& from, const at::Tensor& to, bool non_blocking) {
   const bool from_device = is_on_device(from), to_device = is_on_device(to);
   const int device = (to_device ? to : from).device().index();
-  if (from_device) await_movements(allocation_of(from));
-  if (to_device) await_movements(allocation_of(to));
+  if (from_device) await_movements(allocation_of(from), /*writes=*/false);
+  if (to_device) await_movements(allocation_of(to), /*writes=*/true);
   const int actor = actor_of(current_stream(device));
   Transfer transfer;
   Access now;
@@ -91,8 +93,15 @@ at::Tensor copy_from(const at::Tensor& from, const at::Tensor& to, bool non_bloc
       begin_pinned_copy(transfer.host, transfer.to_host, now);
     }
   }
-  (to_device ? on_cpu(to) : to).copy_(from_device ? on_cpu(from) : from);
+  {
+    const auto end = c10::make_scope_exit([&] {
+      const std::lock_guard lock(order_mutex());
+      if (transfer.host != nullptr) end_pinned_copy(transfer.host);
+    });
+    (to_device ? on_cpu(to) : to).copy_(from_device ? on_cpu(from) : from);
+  }
   if (transfer.host == nullptr) return to;
+  if (transfer.waits) await_movements_before(clock_now(actor));
   const std::lock_guard lock(order_mutex());
   if (transfer.waits) {
     join_host(clock_of(actor), transfer.to_host ? "a copy to the host" : "a copy to the device");

@@ -9,6 +9,7 @@
 #include <chrono>
 #include <cstdio>
 #include <cstring>
+#include <deque>
 #include <map>
 
 #include "weft/checked_device/checked_device.h"
@@ -39,6 +40,7 @@ struct Arenas {
   std::vector<Arena> devices;
   size_t arena_bytes = 0;
   std::map<const char*, Region> regions;
+  std::deque<const char*> freed;  ///< of those, the oldest first
   uint64_t allocations = 0;
 };
 
@@ -47,7 +49,7 @@ Arenas& arenas() {
   return arenas;
 }
 
-constexpr size_t kMostRegions = 200'000;  ///< freed ones kept for describe_address()
+constexpr size_t kMostFreed = 200'000;  ///< regions kept for describe_address()
 
 size_t rounded(size_t bytes) { return (bytes + 511) & ~size_t{511}; }
 
@@ -76,7 +78,11 @@ void release_allocation(void* context) {
     const auto region = s.regions.find(a->address);
     if (region != s.regions.end()) {
       region->second.freed = true;
-      if (s.regions.size() > kMostRegions) s.regions.erase(region);
+      s.freed.push_back(a->address);
+      if (s.freed.size() > kMostFreed) {
+        s.regions.erase(s.freed.front());
+        s.freed.pop_front();
+      }
     }
   }
   delete a;
@@ -203,18 +209,24 @@ void record_on_stream(const c10::DataPtr& data, const c10::Stream& stream) {
   static_cast<Allocation*>(data.get_context())->recorded.push_back(actor_of(stream));
 }
 
-void add_movement(Allocation& allocation, std::shared_future<void> done) {
-  std::erase_if(allocation.movements, [](const std::shared_future<void>& earlier) {
-    return earlier.wait_for(std::chrono::seconds(0)) == std::future_status::ready;
+void add_movement(Allocation& allocation, std::shared_future<void> done, bool writes) {
+  std::erase_if(allocation.movements, [](const Allocation::Movement& earlier) {
+    return earlier.done.wait_for(std::chrono::seconds(0)) == std::future_status::ready;
   });
-  allocation.movements.push_back(std::move(done));
+  allocation.movements.push_back({std::move(done), writes});
 }
 
-void await_movements(Allocation& allocation) {
+void collect_movements(const Allocation& allocation, bool writes, std::vector<std::shared_future<void>>& all) {
+  for (const Allocation::Movement& movement : allocation.movements) {
+    if (writes || movement.writes) all.push_back(movement.done);
+  }
+}
+
+void await_movements(Allocation& allocation, bool writes) {
   std::vector<std::shared_future<void>> movements;
   {
     const std::lock_guard lock(order_mutex());
-    movements.swap(allocation.movements);
+    collect_movements(allocation, writes, movements);
   }
   for (const auto& movement : movements) movement.wait();
 }

@@ -22,8 +22,12 @@ struct Allocation {
   const char* made_by = "";
   uint64_t number = 0;
   Accesses accesses;
-  std::vector<int> recorded;                        ///< streams of record_stream
-  std::vector<std::shared_future<void>> movements;  ///< by other threads, perhaps under way
+  std::vector<int> recorded;  ///< streams of record_stream
+  struct Movement {
+    std::shared_future<void> done;
+    bool writes = false;
+  };
+  std::vector<Movement> movements;  ///< by other threads, perhaps under way
 };
 
 /// Reserves the addresses of each device.
@@ -52,10 +56,12 @@ void check_access(Allocation& allocation, const std::vector<ByteRange>& ranges, 
 void record_on_stream(const c10::DataPtr& data, const c10::Stream& stream);
 
 /// Another thread moves bytes of this memory until then. Under order_mutex().
-void add_movement(Allocation& allocation, std::shared_future<void> done);
+void add_movement(Allocation& allocation, std::shared_future<void> done, bool writes);
 
-/// Waits until other threads have moved what they move in this memory.
-void await_movements(Allocation& allocation);
+/// Waits until other threads have moved what a use of this memory may meet: a read, only their writes.
+void await_movements(Allocation& allocation, bool writes);
+/// The same, for a thread that waits later. Under order_mutex().
+void collect_movements(const Allocation& allocation, bool writes, std::vector<std::shared_future<void>>& all);
 
 /// "byte 12 of 40 bytes of device 0, made by ..."; empty if no device has that address. Async-signal-safe but for a lock.
 int describe_address(const void* address, char* text, size_t length);

@@ -37,7 +37,6 @@ void OperandSwap::to_cpu(c10::IValue& value, bool writes) {
     const c10::Storage storage = value.toStorage();
     if (storage.device_type() != kDevice) return;
     Allocation& a = allocation_of(*storage.unsafeGetStorageImpl());
-    await_movements(a);
     keep(storage, a.backing);
     value = a.backing;
   }
@@ -53,7 +52,7 @@ at::Tensor OperandSwap::to_cpu(const at::Tensor& tensor, bool writes) {
   TORCH_CHECK(device_ == tensor.device().index(), "checked device: one operator is given tensors of devices ", device_, " and ",
               static_cast<int>(tensor.device().index()));
   Allocation& a = allocation_of(tensor);
-  await_movements(a);
+  if (touches_) await_movements(a, writes);
   operands_.push_back({tensor, on_cpu(tensor), writes, &a});
   keep(tensor.storage(), a.backing);
   return operands_.back().cpu;

@@ -17,6 +17,9 @@ namespace weft::checked_device {
 
 class OperandSwap {
  public:
+  /// `touches`: the operator uses the memory of its arguments, and waits for what other threads move there.
+  explicit OperandSwap(bool touches) : touches_(touches) {}
+
   /// Replaces what `value`, an argument, holds of the device. `writes`: the operator writes it.
   void to_cpu(c10::IValue& value, bool writes);
 
@@ -47,6 +50,7 @@ class OperandSwap {
   std::vector<Operand> operands_;
   std::vector<std::pair<c10::Storage, c10::Storage>> storages_;  ///< of the device, of the CPU
   std::vector<Allocation*> made_;
+  const bool touches_;
   int device_ = -1;
   bool has_cpu_tensor_ = false;
 };

@@ -10,6 +10,7 @@
 #include "weft/checked_device/generator.h"
 #include "weft/checked_device/kernels.h"
 #include "weft/checked_device/memory.h"
+#include "weft/checked_device/movements.h"
 #include "weft/checked_device/operand_swap.h"
 #include "weft/checked_device/order.h"
 #include "weft/checked_device/signatures.h"
@@ -62,7 +63,7 @@ void run_kernel(const c10::OperatorHandle& op, torch::jit::Stack* stack) {
 void run_on_cpu(const c10::OperatorHandle& op, torch::jit::Stack* stack) {
   const Signature& signature = signature_of(op);
   const size_t arguments = op.schema().arguments().size(), begin = stack->size() - arguments;
-  OperandSwap swap;
+  OperandSwap swap(!signature.is_view);
   for (size_t i = 0; i < arguments; ++i) swap.to_cpu((*stack)[begin + i], signature.writes[i]);
   TORCH_CHECK(!swap.has_cpu_tensor() || signature.takes_cpu_tensors, "checked device: ", signature.name,
               " is given tensors of the CPU and of device ", swap.device());
@@ -83,6 +84,7 @@ void run_on_cpu(const c10::OperatorHandle& op, torch::jit::Stack* stack) {
   }
   if (!signature.is_view) keep_results(swap, now);
   if (signature.waits) {
+    await_movements_before(clock_now(actor));
     const std::lock_guard lock(order_mutex());
     join_host(clock_of(actor), signature.name);
   }

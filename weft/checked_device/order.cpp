@@ -103,6 +103,7 @@ void join_host(const Clock& clock, const char* what) {
 void set_after_host_waits(void (*action)()) { order().after_host_waits = action; }
 
 std::string text(const Access& access) {
+  const std::lock_guard lock(order().mutex);
   return std::string(access.what) + " (launch " + std::to_string(access.launch) + " on " + actor_name(access.actor) + ")";
 }
 
@@ -178,6 +179,7 @@ OwnDevice::~OwnDevice() {
             false);
   }
   own_device_now = outer_;
+  if (outer_ >= 0) device_now = outer_;
 }
 
 }  // namespace weft::checked_device

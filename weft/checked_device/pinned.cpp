@@ -20,6 +20,7 @@ struct Block {
   size_t bytes = 0;
   Access write, read;  ///< of the device, not waited for by the host when they were made
   int protection = PROT_READ | PROT_WRITE;
+  int copies = 0;  ///< whose bytes are being moved
 };
 
 struct Pinned {
@@ -101,6 +102,12 @@ void begin_pinned_copy(const void* address, bool writes, const Access& now) {
             true);
   }
   protect(found->first, block, PROT_READ | PROT_WRITE);
+  ++block.copies;
+}
+
+void end_pinned_copy(const void* address) {
+  auto* found = block_of(address);
+  if (found != nullptr) --found->second.copies;
 }
 
 void close_pinned(const void* address, bool writes, const Access& now) {
@@ -116,6 +123,10 @@ void open_pinned() {
   const Clock& host = clock_of(kHost);
   for (auto at = s.closed.begin(); at != s.closed.end();) {
     Block& block = s.blocks.at(*at);
+    if (block.copies > 0) {
+      ++at;
+      continue;
+    }
     const bool written = !block.write.happened_before(host), read = !block.read.happened_before(host);
     protect(*at, block, written ? PROT_NONE : read ? PROT_READ : PROT_READ | PROT_WRITE);
     at = written || read ? std::next(at) : s.closed.erase(at);

@@ -18,6 +18,9 @@ bool is_pinned(const void* address);
 /// A copy between the device and this pinned memory starts: checks it against those under way, and opens the pages for it.
 void begin_pinned_copy(const void* address, bool writes, const Access& now);
 
+/// Its bytes have been moved, or an error has come in between.
+void end_pinned_copy(const void* address);
+
 /// It was not waited for: closes the pages.
 void close_pinned(const void* address, bool writes, const Access& now);
 

@@ -24,12 +24,13 @@ constexpr size_t kMostCounts = 24;
 
 /// What two ranks tell each other before they move the bytes of a launch.
 struct Header {
-  int64_t number = 0;  ///< of the launch, with this peer
   CallShape shape;
-  int64_t messages = 0;
-  struct {
-    int64_t is_send, numel, dtype;
-  } message[kMostMessages] = {};
+  struct Messages {
+    int64_t count = 0;
+    struct {
+      int64_t numel, dtype;
+    } first[kMostMessages] = {};
+  } sends, receives;
   int64_t counts = 0;
   LaunchCount count[kMostCounts] = {};
 };
@@ -42,8 +43,10 @@ Header read_header(const at::Tensor& bytes) {
   return header;
 }
 
+bool is_collective(const Header& h) { return h.sends.count + h.receives.count == 0; }
+
 std::string text(const Header& h) {
-  if (h.messages == 0) {
+  if (is_collective(h)) {
     std::string all = fmt::format("{} of {} {}", c10d::opTypeToString(static_cast<c10d::OpType>(h.shape.operation)),
                                   h.shape.numel, c10::toString(static_cast<c10::ScalarType>(h.shape.dtype)));
     if (h.shape.root >= 0) all += fmt::format(" from rank {}", h.shape.root);
@@ -51,28 +54,23 @@ std::string text(const Header& h) {
     return all;
   }
   std::string all;
-  for (size_t i = 0; i < std::min(static_cast<size_t>(h.messages), kMostMessages); ++i) {
-    all += fmt::format("{}{} of {} {}", i == 0 ? "" : ", ", h.message[i].is_send != 0 ? "send" : "receive", h.message[i].numel,
-                       c10::toString(static_cast<c10::ScalarType>(h.message[i].dtype)));
+  for (const bool sends : {true, false}) {
+    const Header::Messages& messages = sends ? h.sends : h.receives;
+    for (size_t i = 0; i < std::min(static_cast<size_t>(messages.count), kMostMessages); ++i) {
+      all += fmt::format("{}{} of {} {}", all.empty() ? "" : ", ", sends ? "send" : "receive", messages.first[i].numel,
+                         c10::toString(static_cast<c10::ScalarType>(messages.first[i].dtype)));
+    }
   }
   return all;
 }
 
-/// Whether each message of one is the other side of the other's, in each direction's order.
-bool mirrors(const Header& a, const Header& b) {
-  if (a.messages != b.messages) return false;
-  const auto of = [](const Header& h, bool sends) {
-    std::vector<std::pair<int64_t, int64_t>> all;
-    for (size_t i = 0; i < std::min(static_cast<size_t>(h.messages), kMostMessages); ++i) {
-      if ((h.message[i].is_send != 0) == sends) all.emplace_back(h.message[i].numel, h.message[i].dtype);
-    }
-    return all;
-  };
-  return of(a, true) == of(b, false) && of(a, false) == of(b, true);
-}
+bool equal_bytes(const auto& a, const auto& b) { return std::memcmp(&a, &b, sizeof a) == 0; }
 
-bool same_call(const Header& a, const Header& b) {
-  return a.messages == 0 && b.messages == 0 && std::memcmp(&a.shape, &b.shape, sizeof a.shape) == 0;
+/// Whether two headers are of one call: the same collective, or each message of one the other side of the other's.
+bool match(const Header& a, const Header& b) {
+  if (is_collective(a) != is_collective(b)) return false;
+  if (is_collective(a)) return equal_bytes(a.shape, b.shape);
+  return equal_bytes(a.sends, b.receives) && equal_bytes(a.receives, b.sends);
 }
 
 }  // namespace
@@ -99,7 +97,12 @@ Communicator::~Communicator() {
 }
 
 void Communicator::connect() {
-  if (std::exchange(connected_, true)) return;
+  const std::lock_guard launching(launching_);
+  connect_once();
+}
+
+void Communicator::connect_once() {
+  if (connected_) return;
   {
     const std::lock_guard lock(order_mutex());
     ++counts_here().communicators;
@@ -112,41 +115,43 @@ void Communicator::connect() {
   for (const int rank : ranks_) keys.push_back(fmt::format("communicator {}/{}", name_, rank));
   store_->set(fmt::format("communicator {}/{}", name_, rank_), std::vector<uint8_t>{1});
   store_->wait(keys, timeout_);
+  connected_ = true;
 }
 
 // One to each peer: what this launch is, and how many calls of other communicators came before it.
 std::vector<std::pair<int, at::Tensor>> Communicator::headers(const Launch& launch) {
-  const bool is_collective = launch.sends.empty() && launch.receives.empty();
+  const bool of_all = launch.sends.empty() && launch.receives.empty();
   std::vector<std::pair<int, at::Tensor>> all;
   for (const int peer : ranks_) {
     if (peer == rank_) continue;
     Header h;
-    if (is_collective) h.shape = launch.shape;
+    if (of_all) h.shape = launch.shape;
     for (const bool sends : {true, false}) {
       for (const Mover::Message& message : sends ? launch.sends : launch.receives) {
         if (message.peer != peer) continue;
-        if (static_cast<size_t>(h.messages) < kMostMessages) {
-          h.message[h.messages] = {sends, message.tensor.numel(), static_cast<int64_t>(message.tensor.scalar_type())};
+        Header::Messages& messages = sends ? h.sends : h.receives;
+        if (static_cast<size_t>(messages.count) < kMostMessages) {
+          messages.first[messages.count] = {message.tensor.numel(), static_cast<int64_t>(message.tensor.scalar_type())};
         }
-        ++h.messages;
+        ++messages.count;
       }
     }
-    if (!is_collective && h.messages == 0) continue;
+    if (!of_all && is_collective(h)) continue;
     const std::vector<LaunchCount> counts = launch_counts(device_.index(), job_rank(peer), name_, kMostCounts);
     h.counts = static_cast<int64_t>(counts.size());
     std::copy(counts.begin(), counts.end(), h.count);
-    if (!is_collective) count_launches(device_.index(), name_, job_rank(peer), 1);
+    if (!of_all) count_launches(device_.index(), name_, job_rank(peer), 1);
     at::Tensor bytes = empty_header();
     std::memcpy(bytes.mutable_data_ptr(), &h, sizeof h);
     all.emplace_back(peer, std::move(bytes));
   }
-  if (is_collective) count_launches(device_.index(), name_, -1, 1);
+  if (of_all) count_launches(device_.index(), name_, -1, 1);
   return all;
 }
 
 Launched Communicator::launch(Launch launch) {
   const std::lock_guard launching(launching_);
-  connect();
+  connect_once();
   const auto job = std::make_shared<Job>();
   Launched& launched = job->launched;
   launched.done = job->done.get_future().share();
@@ -159,13 +164,13 @@ Launched Communicator::launch(Launch launch) {
     for (const bool writes : {false, true}) {
       for (const at::Tensor& tensor : writes ? launch.writes : launch.reads) {
         Allocation& allocation = allocation_of(tensor);
-        job->before.insert(job->before.end(), allocation.movements.begin(), allocation.movements.end());
+        collect_movements(allocation, writes, job->before);
         check_access(allocation, ranges_of(tensor), writes, launched.access);
       }
     }
     for (const bool writes : {false, true}) {
       for (const at::Tensor& tensor : writes ? launch.writes : launch.reads) {
-        add_movement(allocation_of(tensor), launched.done);
+        add_movement(allocation_of(tensor), launched.done, writes);
       }
     }
     launched.end = clock_of(actor_);
@@ -221,7 +226,7 @@ void Communicator::compare_headers(const Job& job) {
   for (size_t i = 0; i < sends.size(); ++i) {
     const Header mine = read_header(sends[i].tensor), theirs = read_header(receives[i].tensor);
     const int me = job_rank(rank_), peer = job_rank(sends[i].peer);
-    if (mine.messages == 0 && theirs.messages == 0 ? !same_call(mine, theirs) : !mirrors(mine, theirs)) {
+    if (!match(mine, theirs)) {
       violate(fmt::format("{}: rank {} calls {}, rank {} calls {}: NCCL would hang or mix up their bytes", name_, me,
                           text(mine), peer, text(theirs)),
               /*may_throw=*/false);

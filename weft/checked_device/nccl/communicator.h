@@ -82,6 +82,7 @@ class Communicator {
     std::promise<void> done;
   };
 
+  void connect_once();  ///< under launching_
   std::vector<std::pair<int, at::Tensor>> headers(const Launch& launch);
   void run_jobs();
   void run(Job& job);

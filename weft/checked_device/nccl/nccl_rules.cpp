@@ -70,12 +70,23 @@ class NcclRules final : public c10d::Backend {
     }
     std::vector<int> all(static_cast<size_t>(size));
     std::iota(all.begin(), all.end(), 0);
+    options_.name += fmt::format(" of ranks {}", fmt::join(options_.ranks, ", "));
     group_ = make_communicator(options_.name, all, 0);
     watchdog_ = std::make_unique<Watchdog>(
         options_.timeout, [this] { return oldest(); }, [this] { abort(); });
   }
 
-  ~NcclRules() override { shutdown(); }
+  ~NcclRules() override {
+    if (shut_down_) return;
+    for (Communicator* communicator : communicators()) {
+      if (aborted_ || communicator->host_has_waited()) continue;
+      violate(communicator->name() +
+                  ": destroyed without shutdown() before the host has waited for all calls, which it ends on the peers too",
+              /*may_throw=*/false);
+    }
+    abort();
+    shutdown();
+  }
 
   const std::string getBackendName() const override { return "nccl"; }
 
@@ -168,14 +179,9 @@ class NcclRules final : public c10d::Backend {
 
   void shutdown() override {
     if (std::exchange(shut_down_, true)) return;
+    for (Communicator* communicator : communicators()) communicator->stop();  // once all calls have ended
     watchdog_->stop();
-    for (Communicator* communicator : communicators()) {
-      if (aborted_ || communicator->host_has_waited()) continue;
-      violate(communicator->name() + ": shutdown() before the host has waited for all calls, which it ends on the peers too",
-              /*may_throw=*/false);
-    }
     abort();
-    for (Communicator* communicator : communicators()) communicator->stop();
   }
 
  private:
@@ -205,7 +211,7 @@ class NcclRules final : public c10d::Backend {
     std::unique_ptr<Communicator>& made = pairs_[peer];
     if (made == nullptr) {
       const int low = std::min(peer, getRank()), high = std::max(peer, getRank());
-      made = make_communicator(fmt::format("{} pair {}-{}", options_.name, low, high), {low, high},
+      made = make_communicator(fmt::format("{}, pair {}-{}", options_.name, low, high), {low, high},
                                static_cast<uint32_t>(1 + low * getSize() + high));
     }
     return *made;
@@ -218,10 +224,13 @@ class NcclRules final : public c10d::Backend {
   void check(const at::Tensor& tensor) const {
     TORCH_CHECK(tensor.device() == device_, "checked device: group ", options_.name, " is of ", device_,
                 ", but a tensor is on ", tensor.device());
-    TORCH_CHECK(tensor.is_non_overlapping_and_dense(), "checked device: a tensor of NCCL must be contiguous");
+    TORCH_CHECK(tensor.is_contiguous(tensor.suggest_memory_format()), "checked device: a tensor of NCCL must be contiguous");
   }
-  /// The same bytes on the CPU.
-  static at::Tensor bytes(const at::Tensor& tensor) { return on_cpu(tensor); }
+  /// The same bytes on the CPU, in the order of memory.
+  static at::Tensor bytes(const at::Tensor& tensor) {
+    const at::Tensor cpu = on_cpu(tensor);
+    return cpu.is_contiguous() ? cpu : cpu.as_strided({cpu.numel()}, {1}, cpu.storage_offset());
+  }
   Tensors made_like(const at::Tensor& part) const {
     Tensors parts;
     for (int i = 0; i < getSize(); ++i) parts.push_back(at::empty_like(part));
@@ -290,6 +299,10 @@ class NcclRules final : public c10d::Backend {
       launch.move = [mover = mover_, out = on_host(launch.sends), in = on_host(launch.receives)](uint32_t tag) {
         mover->exchange(out, in, tag);
       };
+    }
+    if (operation == c10d::OpType::SEND || operation == c10d::OpType::RECV || operation == c10d::OpType::COALESCED) {
+      const std::lock_guard lock(order_mutex());
+      for (const at::Tensor& tensor : kept) allocation_of(tensor).recorded.push_back(actor_of(communicator.stream()));
     }
     Launched launched = communicator.launch(std::move(launch));
     return make_nccl_work(getRank(), operation, std::move(launched), communicator.stream(), std::move(kept));

@@ -11,7 +11,9 @@
 // - send() and recv() use a communicator for the pair, which is made at the pair's first message and blocks the host until both
 // are
 //   there; between startCoalescing() and endCoalescing() they use the group's, as one launch.
-// - shutdown() with calls that the host has not waited for is a violation: it ends the peers' calls.
+// - shutdown() waits for all calls. Without it, destruction before the host has waited for them is a violation: it ends the
+// peers'
+//   calls.
 // - A watchdog ends the process (SIGABRT) when a call lasts longer than the timeout, and a monitor when the watchdog does not
 // beat:
 //   as set by TORCH_NCCL_ASYNC_ERROR_HANDLING (3), TORCH_NCCL_ENABLE_MONITORING (1) and TORCH_NCCL_HEARTBEAT_TIMEOUT_SEC (480).
@@ -33,7 +35,7 @@ class Store;
 namespace weft::checked_device {
 
 struct NcclOptions {
-  std::string name;        ///< of the group, the same on all ranks and different for each group: in errors
+  std::string name;        ///< of the group, the same on all its ranks; groups of one name have different ranks
   std::vector<int> ranks;  ///< of the group in the job, for errors; empty: 0, 1, ...
   std::chrono::milliseconds timeout = std::chrono::minutes(10);  ///< of a call, for the watchdog, and of the connection
   /// Locked where a Gloo call starts: c10d's log of calls is not made for several threads. Default: one for all such back ends.
