@@ -196,11 +196,12 @@ void find_functions(const std::filesystem::path& header, std::set<std::string>& 
 
 /// Functions without tensor arguments from the caller, and why.
 const std::set<std::string> kElsewhere = {
-    "run_in_evaluation", "run_backward_input", "module_block",  // take a module or a whole model
-    "measure_cost",      "measure_loss",                        // measure a model on the meta device
-    "flops_of",          "convolution_flops",                   // take a LibTorch call
-    "set_values",        "as_bytes",           "values_of",     // take buffers of a model
-    "type_and_shape",    "value_of",
+    "run_in_evaluation", "run_backward_input", "module_block",                         // take a module or a whole model
+    "measure_cost",      "measure_loss",                                               // measure a model on the meta device
+    "flops_of",          "convolution_flops",                                          // take a LibTorch call
+    "set_values",        "as_bytes",           "values_of",                            // take buffers of a model
+    "type_and_shape",    "value_of",           "fused_attention", "token_major_like",  // behind attention(), which checks
+    "has_elements",                                                                    // takes any tensor
 };
 
 TEST(LayerFunctions, are_all_in_the_table) {

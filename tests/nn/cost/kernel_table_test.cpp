@@ -145,7 +145,7 @@ std::vector<Row> rows() {
        at::kFloat,
        kTokens * kHead * 4,
        kTokens * kHead * 4,
-       3 * n + kTokens * kHead * 4},
+       5 * n + kTokens * kHead * 4},
       {"batch norm",
        norm_images,
        {kBatch, 8, 16, 16},

@@ -115,7 +115,7 @@ TEST(CollectiveChecks, GroupsOfHosts) {
       "collectives shm: 96 calls give the right values over the 2 ranks of each host\n"
       "collectives gloo: 384 calls give the right values over all 4 ranks, the 2 ranks of each host, one rank of each of 2 "
       "hosts, all 4 ranks with tree_order\n"
-      "collectives nccl: group \"all\" on GPUs needs NCCL\n"
+      "collectives nccl: group \"all\": NCCL moves tensors of GPUs, but this rank's are on the CPU\n"
       "collectives shm+gloo: 96 calls give the right values over all 4 ranks\n");
 }
 

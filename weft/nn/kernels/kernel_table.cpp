@@ -43,7 +43,8 @@ constexpr std::array<OperationRow, kOperations> kTable = {{
      {{{KernelKind::weft, "input, one or two numbers per row", "float32 sums per chunk of rows"},
        {KernelKind::operators, "input, one or two numbers per row", "RMS norm: float32 copies of the input"}}}},
     {"rotary embedding",
-     {{{KernelKind::weft, "cosines and sines", "none"}, {KernelKind::operators, "cosines and sines", "none"}}}},
+     {{{KernelKind::weft, "cosines and sines", "none"},
+       {KernelKind::operators, "cosines and sines", "two float32 products of the input's size"}}}},
 }};
 
 }  // namespace

@@ -89,7 +89,7 @@ int64_t count_top5(const Tensors& outputs, const at::Tensor& target) {
   const at::Tensor own = logits.gather(-1, label);
   const at::Tensor lower = at::arange(logits.size(-1), labels.options()).lt(label);
   const at::Tensor larger = logits.gt(own).bitwise_or_(logits.eq(own).bitwise_and_(lower));
-  return larger.sum(-1).lt(kPlaces).bitwise_and_(labels.ge(0)).sum().item<int64_t>();
+  return larger.sum(-1).lt(kPlaces).bitwise_and_(label.squeeze(-1).eq(labels)).sum().item<int64_t>();
 }
 
 Hits top5_of(int64_t classes) { return classes > 5 ? Hits(count_top5) : Hits(); }
