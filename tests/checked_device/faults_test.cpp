@@ -167,6 +167,24 @@ const Fault kFaults[] = {
      },
      "an event of device 0 is recorded on"},
     {"TensorsOfHostAndDevice", [] { at::add(ones(), at::ones({16})); }, "is given tensors of the CPU and of device 0"},
+    {"ScalarOfTheHostIsWritten", [] { at::ones({}).add_(ones().sum()); }, "is given tensors of the CPU and of device 0"},
+    {"IndicesOfTheHost",
+     [] {
+       ones().index({at::tensor({1, 3})});
+     },
+     ""},
+    {"ValuesOfTheHost",
+     [] {
+       ones().index_select(0, at::tensor({1, 3}));
+     },
+     "is given tensors of the CPU and of device 0"},
+    {"CopyOfPagesIsNotWaitedFor",
+     [] {
+       at::Tensor there = at::ones({16}).to(device(), at::kFloat, /*non_blocking=*/true);
+       const c10::StreamGuard guard(new_stream_of());
+       at::Tensor sum = there.sum();
+     },
+     "which copy to the device (launch"},
     {"TensorsOfTwoDevices", [] { at::add(ones(0), ones(1)); }, "is given tensors of devices 0 and 1"},
     {"NoSuchDevice", [] { at::ones({2}, at::TensorOptions().device(at::Device(kType, 9))); }, "there is no device 9 of 4"},
     {"AllocationOnAnothersDevice",
@@ -365,6 +383,16 @@ TEST(Counts, AreOfTheLabel) {
   EXPECT_EQ(all.at("load").allocations, 1u);
   EXPECT_EQ(all.at("work").synchronisations, 1u);
   EXPECT_EQ(all.at("work").stream_waits, 1u);
+  ones().index({ones().gt(0)});
+  EXPECT_EQ(synchronisations().at("aten::index.Tensor"), 1u);
+  EXPECT_EQ(synchronisations().count("aten::gt.Scalar"), 0u);
+}
+
+TEST(Counts, OfWhoWaits) {
+  at::Tensor t = ones();
+  reset_counts();
+  const Label inner("work");
+  t.sum().item<float>();
   EXPECT_EQ(synchronisations(), (std::map<std::string, uint64_t>{{"aten::_local_scalar_dense in work", 1}}));
 }
 

@@ -27,6 +27,7 @@ struct Transfer {
   const void* host = nullptr;
   bool to_host = false;
   bool waits = false;
+  bool ends = false;  ///< before the host goes on; else it has only read its memory
 };
 
 /// Between two devices, both current streams wait, as for CUDA's copies.
@@ -71,8 +72,10 @@ at::Tensor copy_from(const at::Tensor& from, const at::Tensor& to, bool non_bloc
   const int actor = actor_of(current_stream(device));
   Transfer transfer;
   Access now;
+  Clock before;
   {
     const std::lock_guard lock(order_mutex());
+    before = clock_of(actor);
     if (from_device != to_device || from.device() != to.device()) {
       ++counts_here().copies;
       counts_here().copied_bytes += to.nbytes();
@@ -90,6 +93,7 @@ at::Tensor copy_from(const at::Tensor& from, const at::Tensor& to, bool non_bloc
       transfer.host = (from_device ? to : from).storage().data();
       transfer.to_host = from_device;
       transfer.waits = !non_blocking || !is_pinned(transfer.host);
+      transfer.ends = !non_blocking || from_device;
       begin_pinned_copy(transfer.host, transfer.to_host, now);
     }
   }
@@ -104,7 +108,7 @@ at::Tensor copy_from(const at::Tensor& from, const at::Tensor& to, bool non_bloc
   if (transfer.waits) await_movements_before(clock_now(actor));
   const std::lock_guard lock(order_mutex());
   if (transfer.waits) {
-    join_host(clock_of(actor), transfer.to_host ? "a copy to the host" : "a copy to the device");
+    join_host(transfer.ends ? clock_of(actor) : before, transfer.to_host ? "a copy to the host" : "a copy to the device");
   } else {
     close_pinned(transfer.host, transfer.to_host, now);
   }

@@ -42,10 +42,22 @@ void OperandSwap::to_cpu(c10::IValue& value, bool writes) {
   }
 }
 
+void OperandSwap::refuse_cpu(const c10::IValue& value, bool writes) {
+  const auto look = [&](const at::Tensor& tensor) {
+    has_cpu_tensor_ |= tensor.defined() && tensor.is_cpu() && (tensor.dim() > 0 || writes);
+  };
+  if (value.isTensor()) {
+    look(value.toTensor());
+  } else if (value.isTensorList() || value.isOptionalTensorList()) {
+    for (const c10::IValue& element : value.toListRef()) {
+      if (element.isTensor()) look(element.toTensor());
+    }
+  }
+}
+
 at::Tensor OperandSwap::to_cpu(const at::Tensor& tensor, bool writes) {
   if (!tensor.defined()) return tensor;
   if (!is_on_device(tensor)) {
-    has_cpu_tensor_ |= tensor.is_cpu() && tensor.dim() > 0;
     return tensor;
   }
   if (device_ < 0) device_ = tensor.device().index();

@@ -29,8 +29,12 @@ class OperandSwap {
   /// After the kernel: arguments that it has resized or given other memory.
   void take_back();
 
+  /// Notes a tensor of the CPU in an argument: one with dimensions, or that the operator writes.
+  void refuse_cpu(const c10::IValue& value, bool writes);
+
   int device() const;  ///< that of the arguments, else the current one
   bool has_cpu_tensor() const { return has_cpu_tensor_; }
+  bool has_device_tensor() const { return device_ >= 0; }
 
   struct Operand {
     at::Tensor device, cpu;

@@ -60,12 +60,31 @@ void run_kernel(const c10::OperatorHandle& op, torch::jit::Stack* stack) {
   kernel.redispatchBoxed(c10::DispatchKeySet(c10::DispatchKey::CPU), stack);
 }
 
+/// Whether there are booleans among the indices, whose number of results depends on values.
+bool has_masks(const c10::IValue& indices) {
+  for (const c10::IValue& index : indices.toListRef()) {
+    if (!index.isTensor() || !index.toTensor().defined()) continue;
+    const at::ScalarType type = index.toTensor().scalar_type();
+    if (type == at::kBool || type == at::kByte) return true;
+  }
+  return false;
+}
+
 void run_on_cpu(const c10::OperatorHandle& op, torch::jit::Stack* stack) {
   const Signature& signature = signature_of(op);
   const size_t arguments = op.schema().arguments().size(), begin = stack->size() - arguments;
   OperandSwap swap(!signature.is_view);
-  for (size_t i = 0; i < arguments; ++i) swap.to_cpu((*stack)[begin + i], signature.writes[i]);
-  TORCH_CHECK(!swap.has_cpu_tensor() || signature.takes_cpu_tensors, "checked device: ", signature.name,
+  bool waits = signature.waits;
+  for (size_t i = 0; i < arguments; ++i) {
+    c10::IValue& argument = (*stack)[begin + i];
+    if (i == signature.indices) {
+      waits |= has_masks(argument);
+    } else {
+      swap.refuse_cpu(argument, signature.writes[i]);
+    }
+    swap.to_cpu(argument, signature.writes[i]);
+  }
+  TORCH_CHECK(!swap.has_cpu_tensor() || !swap.has_device_tensor(), "checked device: ", signature.name,
               " is given tensors of the CPU and of device ", swap.device());
   if (signature.generator.has_value() && (*stack)[begin + *signature.generator].isNone()) {
     (*stack)[begin + *signature.generator] = cpu_generator(default_generator(swap.device()));
@@ -83,7 +102,7 @@ void run_on_cpu(const c10::OperatorHandle& op, torch::jit::Stack* stack) {
     for (size_t i = stack->size() - results; i < stack->size(); ++i) swap.to_device((*stack)[i]);
   }
   if (!signature.is_view) keep_results(swap, now);
-  if (signature.waits) {
+  if (waits) {
     await_movements_before(clock_now(actor));
     const std::lock_guard lock(order_mutex());
     join_host(clock_of(actor), signature.name);

@@ -22,9 +22,11 @@ bool is_optional_generator(const c10::Argument& argument) {
 
 Signature read_schema(const c10::OperatorHandle& op) {
   // Sizes of the results depend on values; on CUDA the host waits for them.
-  static const std::unordered_set<std::string> sized_by_values{
-      "aten::nonzero",    "aten::nonzero.out",        "aten::masked_select", "aten::masked_select.out",       "aten::_unique2",
-      "aten::unique_dim", "aten::unique_consecutive", "aten::bincount",      "aten::repeat_interleave.Tensor"};
+  static const std::unordered_set<std::string> sized_by_values{"aten::nonzero",       "aten::nonzero.out",
+                                                               "aten::masked_select", "aten::masked_select.out",
+                                                               "aten::_unique",       "aten::_unique2",
+                                                               "aten::unique_dim",    "aten::unique_consecutive",
+                                                               "aten::bincount",      "aten::repeat_interleave.Tensor"};
   const c10::FunctionSchema& schema = op.schema();
   const c10::OperatorName& full = schema.operator_name();
   const std::string name = full.overload_name.empty() ? full.name : full.name + "." + full.overload_name;
@@ -44,12 +46,14 @@ Signature read_schema(const c10::OperatorHandle& op) {
     const auto kind = result.type()->kind();
     gives_tensors |= kind == c10::TypeKind::TensorType || kind == c10::TypeKind::ListType;
   }
-  const bool chooses = full.name == "aten::_fused_sdp_choice";  // looks at sizes only
+  const bool chooses = full.name == "aten::_fused_sdp_choice" || full.name == "aten::is_set_to";  // look at no values
   s.waits = sized_by_values.count(name) > 0 || (!gives_tensors && !schema.returns().empty() && !chooses);
   s.is_view |= chooses || has_prefix(name, "aten::set_") || name == "aten::resize_" || name == "aten::resize_as_";
   s.draws = !generator && op.hasTag(at::Tag::nondeterministic_seeded);
-  s.takes_cpu_tensors =
-      has_prefix(name, "aten::index") || has_prefix(name, "aten::_index_put") || has_prefix(name, "aten::set_");
+  static const std::unordered_set<std::string> indexed{
+      "aten::index",         "aten::index_put",        "aten::index_put_", "aten::_index_put_impl", "aten::_index_put_impl_",
+      "aten::_unsafe_index", "aten::_unsafe_index_put"};
+  if (indexed.count(full.name) > 0) s.indices = 1;
   return s;
 }
 

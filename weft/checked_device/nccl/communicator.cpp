@@ -20,7 +20,7 @@ namespace weft::checked_device {
 namespace {
 
 constexpr size_t kMostMessages = 8;  ///< of one launch with one peer, that are compared
-constexpr size_t kMostCounts = 24;
+constexpr size_t kMostCounts = 64;
 
 /// What two ranks tell each other before they move the bytes of a launch.
 struct Header {
@@ -106,7 +106,7 @@ void Communicator::connect_once() {
   {
     const std::lock_guard lock(order_mutex());
     ++counts_here().communicators;
-    count_launches(device_.index(), name_, -1, 0);
+    if (number_ == 0) count_launches(device_.index(), name_, -1, 0);
     for (const int rank : ranks_) {
       if (rank != rank_) count_launches(device_.index(), name_, job_rank(rank), 0);
     }
