@@ -17,6 +17,7 @@ struct Row {
   int ranks = 1;
   const char* job = "gpt";
   Strategy strategy = {};
+  OptimizerOptions optimizer = AdamW{};
 };
 void PrintTo(const Row& row, std::ostream* out) { *out << row.name; }
 
@@ -96,6 +97,27 @@ std::vector<Row> rows() {
     s.pp = 2;
     s.tp = 2;
   }));
+  const std::vector<std::pair<const char*, OptimizerOptions>> optimizers = {{"sgd", Sgd{.momentum = 0.9, .nesterov = true}},
+                                                                            {"lars", Lars{}},
+                                                                            {"lamb", Lamb{}},
+                                                                            {"lion", Lion{}},
+                                                                            {"rmsprop", RmsProp{}},
+                                                                            {"adagrad", Adagrad{}},
+                                                                            {"adafactor", Adafactor{}},
+                                                                            {"muon", Muon{}}};
+  for (const auto& [name, optimizer] : optimizers) {
+    all.push_back(row(name, 2, "gpt", [](Strategy& s) {
+      s.spread = Spread::shard;
+      s.layout.shard_level = ShardLevel::optimizer;
+    }));
+    all.back().optimizer = optimizer;
+  }
+  all.push_back(row("average", 2, "cnn", [](Strategy& s) { s.average = {.decay = 0.5}; }));
+  all.push_back(row("noise_scale", 2, "gpt", [](Strategy& s) {
+    s.slots = 0;
+    s.noise_scale = true;
+  }));
+  all.push_back(row("packed", 2, "packed_gpt", nothing));
   return all;
 }
 
@@ -108,9 +130,9 @@ TEST_P(DeviceParity, HasTheBitsOfTheCpu) {
   Strategy on_cpu = row.strategy;
   on_cpu.operators = true;
   const Job& job = weft::job(row.job);
-  const Trained there = train_ranks(job, on_device(row.strategy), row.ranks, AdamW{}, kSteps);
+  const Trained there = train_ranks(job, on_device(row.strategy), row.ranks, row.optimizer, kSteps);
   EXPECT_EQ(said_of_device(), "");
-  expect_equal(there, train_ranks(job, on_cpu, row.ranks, AdamW{}, kSteps), "the CPU");
+  expect_equal(there, train_ranks(job, on_cpu, row.ranks, row.optimizer, kSteps), "the CPU");
 }
 
 INSTANTIATE_TEST_SUITE_P(Table, DeviceParity, testing::ValuesIn(rows()), [](const auto& info) {
