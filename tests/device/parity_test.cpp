@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "tests/data/temp_folder.h"
 #include "tests/device/on_device.h"
 
 namespace weft::device_parity_test {
@@ -140,6 +141,36 @@ INSTANTIATE_TEST_SUITE_P(Table, DeviceParity, testing::ValuesIn(rows()), [](cons
   for (char& c : name) c = std::isalnum(static_cast<unsigned char>(c)) != 0 ? c : '_';
   return name;
 });
+
+/// Saved on one number of devices, also in the background, and loaded on another: pp, all that can be offloaded, dp.
+class DeviceResume : public testing::TestWithParam<bool> {};
+
+TEST_P(DeviceResume, HasTheBitsOfOneRun) {
+  const auto at_step = [](int until, int ranks, const Change& change) {
+    Strategy strategy{.micro_batch = 1, .slots = 4, .clip = 0.05};
+    change(strategy);
+    return Stretch{on_device(strategy), ranks, until};
+  };
+  const std::vector<Stretch> stretches = {at_step(2, 2, [](Strategy& s) { s.pp = 2; }),
+                                          at_step(4, 4,
+                                                  [](Strategy& s) {
+                                                    s.spread = Spread::shard;
+                                                    s.layout = {.shard_level = ShardLevel::parameters,
+                                                                .recompute_every = 1,
+                                                                .offload_optimizer = Offload::host,
+                                                                .offload_parameters = Offload::host,
+                                                                .offload_activations = Offload::host};
+                                                  }),
+                                          at_step(6, 1, [](Strategy&) {})};
+  Strategy alone{.micro_batch = 1, .slots = 4, .clip = 0.05};
+  const test::TempFolder folder;
+  said_of_device();
+  const Trained stopped = train_in_stretches(job("gpt"), stretches, AdamW{}, folder.path().string(), GetParam());
+  EXPECT_EQ(said_of_device(), "");
+  expect_equal(stopped, train_ranks(job("gpt"), on_device(alone), 1, AdamW{}, 6), "one run");
+}
+
+INSTANTIATE_TEST_SUITE_P(InBackground, DeviceResume, testing::Bool());
 
 }  // namespace
 }  // namespace weft::device_parity_test

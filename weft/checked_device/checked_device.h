@@ -77,6 +77,20 @@ class OwnDevice {
   int outer_;
 };
 
+/// What orders work, each kind counted by device.
+enum class Ordering {
+  wait,           ///< a stream waits for an event, or for a call of NCCL's (Work::wait)
+  record_stream,  ///< record_stream()
+  synchronise,    ///< the host waits for an event, a stream or the device
+};
+
+/// How many of these a device has been given since the start.
+uint64_t orderings(Ordering kind, int device);
+
+/// For mutation tests of the code under test: `count` of these from the `first`-th on, counted from 0 and from now, do nothing.
+/// Replaces what was to be dropped before.
+void drop_orderings(Ordering kind, int device, uint64_t first, uint64_t count);
+
 struct Memory {
   size_t allocated = 0, peak_allocated = 0;  ///< bytes, rounded up to 512 as by CUDA's caching allocator
 };

@@ -24,9 +24,10 @@ struct Event {
 };
 
 /// Blocks while other threads move bytes for it.
-void wait_on_host(const Clock& clock, const char* what) {
+void wait_on_host(const Clock& clock, int device, const char* what) {
   await_movements_before(clock);
   const std::lock_guard lock(order_mutex());
+  if (is_dropped(Ordering::synchronise, device)) return;
   join_host(clock, what);
 }
 
@@ -65,6 +66,7 @@ struct Guard final : public c10::impl::DeviceGuardImplInterface {
     if (event == nullptr) return;
     const std::lock_guard lock(order_mutex());
     ++counts_here().stream_waits;
+    if (is_dropped(Ordering::wait, stream.device_index())) return;
     join(actor_of(stream), static_cast<Event*>(event)->clock);
   }
   bool queryEvent(void* event) const override {
@@ -72,14 +74,15 @@ struct Guard final : public c10::impl::DeviceGuardImplInterface {
     return is_moved(static_cast<Event*>(event)->clock);
   }
   void synchronizeEvent(void* event) const override {
-    if (event != nullptr) wait_on_host(static_cast<Event*>(event)->clock, "a wait for an event");
+    if (event != nullptr)
+      wait_on_host(static_cast<Event*>(event)->clock, static_cast<Event*>(event)->device, "a wait for an event");
   }
   c10::DeviceIndex deviceCount() const noexcept override { return static_cast<c10::DeviceIndex>(num_devices()); }
   bool queryStream(const c10::Stream& stream) const override { return is_moved(clock_now(actor_of(stream))); }
   void synchronizeStream(const c10::Stream& stream) const override {
-    wait_on_host(clock_now(actor_of(stream)), "a wait for a stream");
+    wait_on_host(clock_now(actor_of(stream)), stream.device_index(), "a wait for a stream");
   }
-  void synchronizeDevice(c10::DeviceIndex of) const override { wait_on_host(clock_of_device(of), "a wait for a device"); }
+  void synchronizeDevice(c10::DeviceIndex of) const override { wait_on_host(clock_of_device(of), of, "a wait for a device"); }
   void recordDataPtrOnStream(const c10::DataPtr& data, const c10::Stream& stream) const override {
     record_on_stream(data, stream);
   }

@@ -206,6 +206,7 @@ void check_access(Allocation& allocation, const std::vector<ByteRange>& ranges, 
 void record_on_stream(const c10::DataPtr& data, const c10::Stream& stream) {
   if (data.get_deleter() != &release_allocation) return;
   const std::lock_guard lock(order_mutex());
+  if (is_dropped(Ordering::record_stream, stream.device_index())) return;
   static_cast<Allocation*>(data.get_context())->recorded.push_back(actor_of(stream));
 }
 

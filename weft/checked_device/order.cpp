@@ -28,6 +28,9 @@ struct Order {
   std::map<std::string, Counts> counts;
   std::map<std::string, uint64_t> synchronisations;
   void (*after_host_waits)() = nullptr;
+  std::map<std::pair<Ordering, int>, uint64_t> orderings;
+  std::pair<Ordering, int> dropped_of{};
+  uint64_t first_dropped = 0, dropped = 0;  ///< numbers of those
 };
 
 Order& order() {
@@ -134,6 +137,25 @@ c10::Stream exchange_stream(const c10::Stream& stream) {
 
 c10::Stream new_stream(int device) {
   return c10::Stream(c10::Stream::UNSAFE, c10::Device(kDevice, static_cast<c10::DeviceIndex>(device)), order().next_stream++);
+}
+
+bool is_dropped(Ordering kind, int device) {
+  Order& o = order();
+  const uint64_t number = o.orderings[{kind, device}]++;
+  return o.dropped_of == std::pair(kind, device) && number >= o.first_dropped && number - o.first_dropped < o.dropped;
+}
+
+uint64_t orderings(Ordering kind, int device) {
+  const std::lock_guard lock(order().mutex);
+  return order().orderings[{kind, device}];
+}
+
+void drop_orderings(Ordering kind, int device, uint64_t first, uint64_t count) {
+  Order& o = order();
+  const std::lock_guard lock(o.mutex);
+  o.dropped_of = {kind, device};
+  o.first_dropped = o.orderings[{kind, device}] + first;
+  o.dropped = count;
 }
 
 const std::string& label() { return label_now; }

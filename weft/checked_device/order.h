@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "weft/checked_device/accesses.h"
+#include "weft/checked_device/checked_device.h"
 #include "weft/checked_device/clock.h"
 
 namespace weft::checked_device {
@@ -57,7 +58,10 @@ int own_device();
 /// Name of the operator that the calling thread runs, for allocations made in it.
 const char*& running_operator();
 
+/// Counts one of these; returns whether drop_orderings() has chosen it. Under order_mutex().
+bool is_dropped(Ordering kind, int device);
+
 /// The counts under the calling thread's label. Under order_mutex().
-struct Counts& counts_here();
+Counts& counts_here();
 
 }  // namespace weft::checked_device

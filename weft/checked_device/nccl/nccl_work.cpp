@@ -32,8 +32,9 @@ class NcclWork final : public c10d::Work {
     TORCH_CHECK(!is_done() || launched_.error->empty(), *launched_.error);
     const std::lock_guard lock(order_mutex());
     ++counts_here().stream_waits;
-    join(actor_of(current_stream(stream_.device_index())), launched_.end);
     kept_.clear();
+    if (is_dropped(Ordering::wait, stream_.device_index())) return;
+    join(actor_of(current_stream(stream_.device_index())), launched_.end);
   }
   void blockCurrentStream() override { synchronize(); }
   bool isCompleted() override { return is_done(); }
