@@ -32,9 +32,10 @@ class NcclWork final : public c10d::Work {
     TORCH_CHECK(!is_done() || launched_.error->empty(), *launched_.error);
     const std::lock_guard lock(order_mutex());
     ++counts_here().stream_waits;
+    if (!is_dropped(Ordering::wait, stream_.device_index())) {
+      join(actor_of(current_stream(stream_.device_index())), launched_.end);
+    }
     kept_.clear();
-    if (is_dropped(Ordering::wait, stream_.device_index())) return;
-    join(actor_of(current_stream(stream_.device_index())), launched_.end);
   }
   void blockCurrentStream() override { synchronize(); }
   bool isCompleted() override { return is_done(); }
