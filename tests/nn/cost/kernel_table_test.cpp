@@ -103,7 +103,7 @@ std::vector<Row> rows() {
   const auto rms_norm = [](const Tensors& in, const std::vector<Parameter>& p, const Context&) {
     return normalise(in[0], {p[0].value});
   };
-  const auto activate = [](const Tensors& in, const auto&, const Context&) { return gelu(in[0]); };
+  const auto activate = [](const Tensors& in, const auto&, const Context&) { return weft::gelu(in[0]); };
   const auto turn = [](const Tensors& in, const auto&, const Context&) {
     const at::TensorOptions constant = in[0].options().requires_grad(false);
     const at::Tensor cos = at::zeros({kTokens, kHead / 2}, constant), sin = at::zeros({kTokens, kHead / 2}, constant);

@@ -100,7 +100,7 @@ class NcclRules final : public c10d::Backend {
     return collective("nccl all_reduce", c10d::OpType::ALLREDUCE, x, -1, options.reduceOp, {}, {x},
                       [this, x = bytes(x), op = options.reduceOp](uint32_t tag) {
                         Tensors parts = made_like(x);
-                        gather(parts, x, tag);
+                        gather_parts(parts, x, tag);
                         reduce_into(x, parts, op);
                       });
   }
@@ -124,7 +124,7 @@ class NcclRules final : public c10d::Backend {
     return collective("nccl all_gather", c10d::OpType::_ALLGATHER_BASE, input, -1, {}, {input}, {output},
                       [this, out = bytes(output), in = bytes(input)](uint32_t tag) {
                         Tensors parts = out.view({-1}).chunk(getSize());
-                        if (in.numel() > 0) gather(parts, in, tag);
+                        if (in.numel() > 0) gather_parts(parts, in, tag);
                       });
   }
   Pending _reduce_scatter_base(at::Tensor& output, at::Tensor& input, const c10d::ReduceScatterOptions& options) override {
@@ -134,7 +134,7 @@ class NcclRules final : public c10d::Backend {
                       {output}, [this, out = bytes(output), in = bytes(input), op = options.reduceOp](uint32_t tag) {
                         if (out.numel() == 0) return;
                         Tensors parts = made_like(out.view({-1}));
-                        scatter(parts, in.view({-1}).chunk(getSize()), tag);
+                        scatter_parts(parts, in.view({-1}).chunk(getSize()), tag);
                         reduce_into(out.view({-1}), parts, op);
                       });
   }
@@ -147,7 +147,7 @@ class NcclRules final : public c10d::Backend {
     return collective("nccl all_to_all", c10d::OpType::ALLTOALL_BASE, at::Tensor(), -1, {}, {input}, {output},
                       [this, out = rows(output, output_counts), in = rows(input, input_counts)](uint32_t tag) {
                         Tensors parts = out;
-                        scatter(parts, in, tag);
+                        scatter_parts(parts, in, tag);
                       });
   }
   Pending barrier(const c10d::BarrierOptions&) override {
@@ -236,11 +236,11 @@ class NcclRules final : public c10d::Backend {
     for (int i = 0; i < getSize(); ++i) parts.push_back(at::empty_like(part));
     return parts;
   }
-  void gather(Tensors& parts, const at::Tensor& own, uint32_t tag) {
-    scatter(parts, Tensors(static_cast<size_t>(getSize()), own), tag);
+  void gather_parts(Tensors& parts, const at::Tensor& own, uint32_t tag) {
+    scatter_parts(parts, Tensors(static_cast<size_t>(getSize()), own), tag);
   }
   /// own[i] to rank i, and from rank i to parts[i].
-  void scatter(Tensors& parts, const Tensors& own, uint32_t tag) {
+  void scatter_parts(Tensors& parts, const Tensors& own, uint32_t tag) {
     std::vector<Mover::Message> sends, receives;
     for (int peer = 0; peer < getSize(); ++peer) {
       const auto i = static_cast<size_t>(peer);
