@@ -13,8 +13,9 @@
 
 namespace weft::checked_device {
 
+/// Of install().
 struct Options {
-  int devices = 4;
+  int devices = 4;  ///< 1 to 64
   /// Bytes per device, after the caching allocator's rounding; more throws c10::OutOfMemoryError. 0: no limit.
   size_t memory_limit = 0;
   /// Fills new memory with 0xff: NaN in floating point, -1 in integers.
@@ -34,18 +35,20 @@ std::vector<std::string> take_violations();
 /// Whether a violation throws where it arises (true), or is only kept for take_violations().
 void set_throws(bool throws);
 
+/// What devices have been given.
 struct Counts {
   uint64_t launches = 0;          ///< operators that a GPU would run as kernels
   uint64_t synchronisations = 0;  ///< of the host with a device
   uint64_t copies = 0;            ///< between host and device, or two devices
-  uint64_t copied_bytes = 0;
-  uint64_t stream_waits = 0;  ///< of a stream for an event
-  uint64_t allocations = 0;
-  uint64_t communicators = 0;  ///< made by the first call of a group or pair (nccl_rules.h), for which the host waits
+  uint64_t copied_bytes = 0;      ///< by those
+  uint64_t stream_waits = 0;      ///< of a stream for an event
+  uint64_t allocations = 0;       ///< of memory of a device
+  uint64_t communicators = 0;     ///< made by the first call of a group or pair (nccl_rules.h), for which the host waits
 };
 
 /// Counts on all devices since the start or reset_counts(), by the innermost Label at the time; "" without one.
 std::map<std::string, Counts> counts();
+/// Starts counts() and synchronisations() again.
 void reset_counts();
 
 /// Who asked the host to wait, since reset_counts(): operator or call ("aten::_local_scalar_dense", "a wait for an event"), and
@@ -55,6 +58,7 @@ std::map<std::string, uint64_t> synchronisations();
 /// Names this thread's work until the end of its scope, in counts() and violations: an instruction, a step.
 class Label {
  public:
+  /// Until the end of the scope, which may lie in another's.
   explicit Label(std::string name);
   ~Label();
   Label(const Label&) = delete;
@@ -68,6 +72,7 @@ class Label {
 /// the end, are violations.
 class OwnDevice {
  public:
+  /// Makes the device current.
   explicit OwnDevice(int device);
   ~OwnDevice();
   OwnDevice(const OwnDevice&) = delete;
@@ -91,10 +96,14 @@ uint64_t orderings(Ordering kind, int device);
 /// Replaces what was to be dropped before.
 void drop_orderings(Ordering kind, int device, uint64_t first, uint64_t count);
 
+/// Memory of a device in use.
 struct Memory {
-  size_t allocated = 0, peak_allocated = 0;  ///< bytes, rounded up to 512 as by CUDA's caching allocator
+  size_t allocated = 0;       ///< bytes, rounded up to 512 as by CUDA's caching allocator
+  size_t peak_allocated = 0;  ///< its highest value since the start or reset_peak_memory()
 };
+/// Of a device, now.
 Memory memory(int device);
+/// Lets peak_allocated start at what is in use.
 void reset_peak_memory(int device);
 
 /// As Options::memory_limit, for allocations from now on.

@@ -33,6 +33,7 @@ at::Tensor join_rows(const std::vector<Batch>& parts, c10::function_ref<const at
   }
   if (!first.is_cpu()) {
     std::vector<at::Tensor> rows;
+    rows.reserve(parts.size());
     for (const Batch& part : parts) rows.push_back(tensor(part));
     return at::cat(rows);
   }

@@ -53,8 +53,7 @@ void IdChecks::mark(const at::Tensor& values) const {
   std::vector<at::Tensor> found;
   found.reserve(notes_.size());
   for (const Note& note : notes_) found.push_back(note.found);
-  at::Tensor marked = values;
-  marked.masked_fill_(at::cat(found).any(), std::numeric_limits<double>::quiet_NaN());
+  values.masked_fill_(at::cat(found).any(), std::numeric_limits<double>::quiet_NaN());
 }
 
 /// Positions and ids of all notes, in turn.

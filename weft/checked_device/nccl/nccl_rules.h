@@ -34,6 +34,7 @@ class Store;
 
 namespace weft::checked_device {
 
+/// Of make_nccl_rules().
 struct NcclOptions {
   std::string name;        ///< of the group, the same on all its ranks; groups of one name have different ranks
   std::vector<int> ranks;  ///< of the group in the job, for errors; empty: 0, 1, ...

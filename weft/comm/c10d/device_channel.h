@@ -53,7 +53,7 @@ class DeviceChannel {
   void throw_if_failed() { records_->throw_if_failed(); }
   /// Runs `action`, part of a call; its error names the call and, if the channel has failed, the cause.
   template <class Action>
-  void or_name(const Call& call, Action action) {
+  void or_name(const Call& call, const Action& action) {
     throw_if_failed();
     try {
       action();

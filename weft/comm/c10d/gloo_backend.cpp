@@ -292,9 +292,12 @@ std::optional<int> GlooBackend::closed_peer() { return one_host_ ? std::nullopt 
 void GlooBackend::on_failure(std::function<void()> action) {
   {
     const std::lock_guard lock(mutex_);
-    if (!failure_) on_failure_ = std::move(action);
+    if (!failure_) {
+      on_failure_ = std::move(action);
+      return;
+    }
   }
-  if (action) action();  // has failed before
+  action();  // it has failed before
 }
 
 }  // namespace weft

@@ -115,6 +115,7 @@ std::vector<CheckLine> joined_check_lines(const std::vector<std::string>& places
     }
   }
   std::vector<CheckLine> result;
+  result.reserve(order.size());
   for (const std::string& name : order) result.push_back(joined(by_name.at(name)));
   return result;
 }

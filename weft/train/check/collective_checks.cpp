@@ -304,6 +304,7 @@ std::vector<CheckLine> check_groups(const World& world, at::Device device, std::
     }
   }
   std::vector<CheckLine> lines;
+  lines.reserve(order.size());
   for (const std::string& backend : order) lines.push_back(line_of(backend, by_backend.at(backend)));
   lines.insert(lines.end(), to_check.missing.begin(), to_check.missing.end());
   return lines;
