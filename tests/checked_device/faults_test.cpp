@@ -273,6 +273,8 @@ TEST(MemoryLimit, IsKeptPerDevice) {
   reset_peak_memory(1);
   const size_t before = memory(1).allocated;
   EXPECT_NE(error_of([] { at::empty({1 << 20}, on(1)); }).find("4194304 bytes asked for by aten::empty"), std::string::npos);
+  EXPECT_NE(error_of([] { at::empty_strided({1 << 20}, {1}, on(1)); }).find("asked for by aten::empty_strided"),
+            std::string::npos);
   {
     at::Tensor small = at::empty({1}, on(1)), large = at::empty({1 << 18}, on(1));
     EXPECT_EQ(memory(1).allocated - before, (size_t{1} << 20) + 512);

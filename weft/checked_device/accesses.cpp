@@ -14,7 +14,6 @@ std::map<size_t, Accesses::Segment>::iterator Accesses::cut(size_t at) {
 
 void Accesses::add(const std::vector<ByteRange>& ranges, bool write, const Access& now, const Clock& clock,
                    const Conflict& conflict) {
-  last_ = now;
   for (const ByteRange& range : ranges) {
     if (range.begin >= range.end) continue;
     const auto first = cut(range.begin);

@@ -39,8 +39,6 @@ class Accesses {
   /// Calls `look` with each access that may still be under way.
   void each(const std::function<void(const Access&)>& look) const;
 
-  Access last() const { return last_; }
-
  private:
   struct Segment {
     Access write;
@@ -51,7 +49,6 @@ class Accesses {
 
   std::map<size_t, Segment> segments_;  // by first byte; each lasts to the next
   size_t bytes_;
-  Access last_;
 };
 
 }  // namespace weft::checked_device

@@ -23,12 +23,12 @@ struct Event {
   int device = 0;
 };
 
-/// Blocks while other threads move bytes for it.
-void wait_on_host(const Clock& clock, int device, const char* what) {
-  await_movements_before(clock);
-  const std::lock_guard lock(order_mutex());
-  if (is_dropped(Ordering::synchronise, device)) return;
-  join_host(clock, what);
+void synchronise(const Clock& clock, int device, const char* what) {
+  {
+    const std::lock_guard lock(order_mutex());
+    if (is_dropped(Ordering::synchronise, device)) return;
+  }
+  wait_on_host(clock, what);
 }
 
 struct Guard final : public c10::impl::DeviceGuardImplInterface {
@@ -75,14 +75,14 @@ struct Guard final : public c10::impl::DeviceGuardImplInterface {
   }
   void synchronizeEvent(void* event) const override {
     if (event != nullptr)
-      wait_on_host(static_cast<Event*>(event)->clock, static_cast<Event*>(event)->device, "a wait for an event");
+      synchronise(static_cast<Event*>(event)->clock, static_cast<Event*>(event)->device, "a wait for an event");
   }
   c10::DeviceIndex deviceCount() const noexcept override { return static_cast<c10::DeviceIndex>(num_devices()); }
   bool queryStream(const c10::Stream& stream) const override { return is_moved(clock_now(actor_of(stream))); }
   void synchronizeStream(const c10::Stream& stream) const override {
-    wait_on_host(clock_now(actor_of(stream)), stream.device_index(), "a wait for a stream");
+    synchronise(clock_now(actor_of(stream)), stream.device_index(), "a wait for a stream");
   }
-  void synchronizeDevice(c10::DeviceIndex of) const override { wait_on_host(clock_of_device(of), of, "a wait for a device"); }
+  void synchronizeDevice(c10::DeviceIndex of) const override { synchronise(clock_of_device(of), of, "a wait for a device"); }
   void recordDataPtrOnStream(const c10::DataPtr& data, const c10::Stream& stream) const override {
     record_on_stream(data, stream);
   }

@@ -22,6 +22,9 @@ void refuse_pinned(const std::optional<bool>& pinned) {
   TORCH_CHECK(!pinned.value_or(false), "checked device: only memory of the CPU can be pinned");
 }
 
+/// The operator that allocates: the one that runs, or else this.
+const char* name_or(const char* own) { return *running_operator() == 0 ? own : running_operator(); }
+
 /// A copy between host and device.
 struct Transfer {
   const void* host = nullptr;
@@ -46,22 +49,16 @@ at::Tensor empty(c10::IntArrayRef size, std::optional<c10::ScalarType> dtype, st
                  std::optional<c10::Device> device, std::optional<bool> pinned, std::optional<c10::MemoryFormat> format) {
   refuse_pinned(pinned);
   const c10::DeviceGuard guard(c10::device_or_default(device));
-  const char* const outer = running_operator();
-  if (*outer == 0) running_operator() = "aten::empty";
-  at::Tensor made = at::detail::empty_generic(size, device_allocator(), kKeys, c10::dtype_or_default(dtype), format);
-  running_operator() = outer;
-  return made;
+  const RunningOperator running(name_or("aten::empty"));
+  return at::detail::empty_generic(size, device_allocator(), kKeys, c10::dtype_or_default(dtype), format);
 }
 
 at::Tensor empty_strided(c10::IntArrayRef size, c10::IntArrayRef stride, std::optional<c10::ScalarType> dtype,
                          std::optional<c10::Layout>, std::optional<c10::Device> device, std::optional<bool> pinned) {
   refuse_pinned(pinned);
   const c10::DeviceGuard guard(c10::device_or_default(device));
-  const char* const outer = running_operator();
-  if (*outer == 0) running_operator() = "aten::empty_strided";
-  at::Tensor made = at::detail::empty_strided_generic(size, stride, device_allocator(), kKeys, c10::dtype_or_default(dtype));
-  running_operator() = outer;
-  return made;
+  const RunningOperator running(name_or("aten::empty_strided"));
+  return at::detail::empty_strided_generic(size, stride, device_allocator(), kKeys, c10::dtype_or_default(dtype));
 }
 
 at::Tensor copy_from(const at::Tensor& from, const at::Tensor& to, bool non_blocking) {
@@ -105,11 +102,10 @@ at::Tensor copy_from(const at::Tensor& from, const at::Tensor& to, bool non_bloc
     (to_device ? on_cpu(to) : to).copy_(from_device ? on_cpu(from) : from);
   }
   if (transfer.host == nullptr) return to;
-  if (transfer.waits) await_movements_before(clock_now(actor));
-  const std::lock_guard lock(order_mutex());
   if (transfer.waits) {
-    join_host(transfer.ends ? clock_of(actor) : before, transfer.to_host ? "a copy to the host" : "a copy to the device");
+    wait_on_host(transfer.ends ? clock_now(actor) : before, transfer.to_host ? "a copy to the host" : "a copy to the device");
   } else {
+    const std::lock_guard lock(order_mutex());
     close_pinned(transfer.host, transfer.to_host, now);
   }
   return to;

@@ -34,7 +34,7 @@ void add_movement(int actor, uint64_t time, std::shared_future<void> done) {
   all.push_back({actor, time, std::move(done)});
 }
 
-void await_movements_before(const Clock& clock) {
+void wait_on_host(const Clock& clock, const char* what) {
   std::vector<std::shared_future<void>> awaited;
   {
     const std::lock_guard lock(order_mutex());
@@ -43,6 +43,8 @@ void await_movements_before(const Clock& clock) {
     }
   }
   for (const auto& done : awaited) done.wait();
+  const std::lock_guard lock(order_mutex());
+  join_host(clock, what);
 }
 
 bool is_moved(const Clock& clock) {

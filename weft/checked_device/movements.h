@@ -10,8 +10,8 @@ namespace weft::checked_device {
 /// Launch `time` of stream `actor` is done once `done` is ready. Under order_mutex().
 void add_movement(int actor, uint64_t time, std::shared_future<void> done);
 
-/// Blocks until all of these are done, as a wait of the host does. Not under order_mutex().
-void await_movements_before(const Clock& clock);
+/// The host waits for these, and for the bytes that other threads move for them; `what` asked for it. Not under order_mutex().
+void wait_on_host(const Clock& clock, const char* what);
 
 /// Whether all of these are done. Orders nothing: one run may find so later than another, so a query is no wait.
 bool is_moved(const Clock& clock);

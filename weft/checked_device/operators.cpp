@@ -19,18 +19,6 @@ namespace weft::checked_device {
 
 namespace {
 
-/// The running operator's name, for the allocations that it makes.
-class RunningOperator {
- public:
-  explicit RunningOperator(const char* name) : outer_(std::exchange(running_operator(), name)) {}
-  ~RunningOperator() { running_operator() = outer_; }
-  RunningOperator(const RunningOperator&) = delete;
-  RunningOperator& operator=(const RunningOperator&) = delete;
-
- private:
-  const char* outer_;
-};
-
 Access check_operands(const OperandSwap& swap, int actor, const char* name) {
   const std::lock_guard lock(order_mutex());
   const Access now = begin_launch(actor, name);
@@ -102,11 +90,7 @@ void run_on_cpu(const c10::OperatorHandle& op, torch::jit::Stack* stack) {
     for (size_t i = stack->size() - results; i < stack->size(); ++i) swap.to_device((*stack)[i]);
   }
   if (!signature.is_view) keep_results(swap, now);
-  if (waits) {
-    await_movements_before(clock_now(actor));
-    const std::lock_guard lock(order_mutex());
-    join_host(clock_of(actor), signature.name);
-  }
+  if (waits) wait_on_host(clock_now(actor), signature.name);
 }
 
 /// The device's part of an operator namespace, for good.

@@ -160,7 +160,9 @@ void drop_orderings(Ordering kind, int device, uint64_t first, uint64_t count) {
 
 const std::string& label() { return label_now; }
 int own_device() { return own_device_now; }
-const char*& running_operator() { return operator_now; }
+const char* running_operator() { return operator_now; }
+RunningOperator::RunningOperator(const char* name) : outer_(std::exchange(operator_now, name)) {}
+RunningOperator::~RunningOperator() { operator_now = outer_; }
 Counts& counts_here() { return order().counts[label_now]; }
 
 std::vector<std::string> take_violations() {

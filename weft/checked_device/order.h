@@ -56,7 +56,18 @@ const std::string& label();
 int own_device();
 
 /// Name of the operator that the calling thread runs, for allocations made in it.
-const char*& running_operator();
+const char* running_operator();
+
+class RunningOperator {
+ public:
+  explicit RunningOperator(const char* name);
+  ~RunningOperator();
+  RunningOperator(const RunningOperator&) = delete;
+  RunningOperator& operator=(const RunningOperator&) = delete;
+
+ private:
+  const char* outer_;
+};
 
 /// Counts one of these; returns whether drop_orderings() has chosen it. Under order_mutex().
 bool is_dropped(Ordering kind, int device);

@@ -20,13 +20,13 @@ Known& known() {
   return known;
 }
 
-}  // namespace
-
 uint64_t hash_of(const std::string& communicator) {
   uint64_t hash = 14695981039346656037u;  // FNV-1a
   for (const char c : communicator) hash = (hash ^ static_cast<unsigned char>(c)) * 1099511628211u;
   return hash;
 }
+
+}  // namespace
 
 void count_launches(int device, const std::string& communicator, int peer, uint64_t calls) {
   const uint64_t hash = hash_of(communicator);

@@ -28,6 +28,4 @@ std::string communicator_name(uint64_t hash);
 /// The communicator is gone.
 void forget_launches(int device, const std::string& communicator);
 
-uint64_t hash_of(const std::string& communicator);
-
 }  // namespace weft::checked_device
