@@ -81,10 +81,10 @@ TEST(WeftMemory, RefusesAnUnknownDeviceAndWhatDoesNotFitIt) {
   const CommandResult unknown = run_weft({"memory", kGpt, "--device", "tpu"});
   EXPECT_EQ(unknown.status, 2);
   EXPECT_NE(unknown.err.find("--device"), std::string::npos) << unknown.err;
-  const CommandResult shm = run_weft({"memory", kGpt, "--device", "cuda", "--set", "layout.backend=shm"});
-  EXPECT_EQ(shm.status, 1);
-  EXPECT_NE(shm.err.find("layout.backend = \"shm\" moves tensors of CPUs, but run.device = \"cuda\""), std::string::npos)
-      << shm.err;
+  const CommandResult nccl = run_weft({"memory", kGpt, "--device", "cpu", "--set", "layout.backend=nccl"});
+  EXPECT_EQ(nccl.status, 1);
+  EXPECT_NE(nccl.err.find("layout.backend = \"nccl\" moves tensors of GPUs, but run.device = \"cpu\""), std::string::npos)
+      << nccl.err;
 }
 
 /// A hardware file's devices decide, unless the recipe names others.

@@ -15,12 +15,13 @@ namespace {
 void install_once() {
   static const bool installed = [] {
     checked_device::install({.devices = 4, .address_bytes = size_t{1} << 38});
-    register_device_engine(at::kPrivateUse1, [](const DeviceEngineOptions& o) {
+    const auto connect = [](const DeviceEngineOptions& o) {
       auto engine = checked_device::make_nccl_rules(
           o.store, o.rank, o.size, o.device, {.name = o.name, .ranks = o.ranks, .timeout = o.timeout, .starts = &call_mutex()});
       engine->eagerConnectSingleDevice(o.device);
       return engine;
-    });
+    };
+    register_device_engine(at::kPrivateUse1, {connect});
     return true;
   }();
   (void)installed;

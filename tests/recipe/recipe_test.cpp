@@ -487,8 +487,6 @@ TEST(Recipe, KeysThatDoNotFitTogether) {
        "r.toml: data.evaluation is read only with data without data.evaluation_path; set that too, or leave it out"},
       {{"layout.backend=nccl", "run.device=cpu"},
        "r.toml: layout.backend = \"nccl\" moves tensors of GPUs, but run.device = \"cpu\""},
-      {{"layout.backend=shm", "run.device=cuda"},
-       "r.toml: layout.backend = \"shm\" moves tensors of CPUs, but run.device = \"cuda\""},
   };
   for (const Case& c : cases) EXPECT_EQ(error_of(kSmall, c.overrides), c.error);
 }

@@ -133,6 +133,10 @@ void Group::throw_if_failed() const {
   if (backend_) backend_->throw_if_failed();
 }
 
+void Group::settle() const {
+  if (backend_) backend_->settle();
+}
+
 Work Group::all_reduce(const at::Tensor& tensor, ReduceOp op, std::string_view what) const {
   check_tensor(tensor, backend_.get(), Operation::all_reduce, what);
   check_reducible(tensor, backend_.get(), Operation::all_reduce, what);

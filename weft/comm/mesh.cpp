@@ -12,6 +12,7 @@
 #include "weft/comm/call/backend.h"
 #include "weft/comm/host/host_name.h"
 #include "weft/comm/shm/shm_backend.h"
+#include "weft/comm/staged/staged_backend.h"
 #include "weft/comm/two_level/two_level_backend.h"
 #include "weft/comm/wait/await.h"
 #include "weft/comm/wait/rank_table.h"
@@ -54,9 +55,14 @@ void check_shm(const GroupPlan& plan) {
   if (!on_one_host(plan.hosts)) {
     throw InputError(fmt::format("group \"{}\": shm needs all ranks on one host", plan.axis.name));
   }
-  if (plan.options.device.is_cpu()) return;
-  throw InputError(fmt::format("group \"{}\": shm needs CPU tensors, but this rank's are on {}; use backend auto",
-                               plan.axis.name, plan.options.device.str()));
+}
+
+/// Returns a group over `make`'s for CPU tensors, on whichever device the plan's are.
+std::shared_ptr<Backend> on_host(const GroupPlan& plan, std::shared_ptr<Backend> make(const GroupPlan&)) {
+  if (plan.options.device.is_cpu()) return make(plan);
+  GroupPlan host = plan;
+  host.options.device = at::kCPU;
+  return make_staged_backend(plan, make(host));
 }
 
 std::shared_ptr<Backend> make_nccl(const GroupPlan& plan) {
@@ -71,9 +77,9 @@ std::shared_ptr<Backend> make_backend(const GroupPlan& plan) {
   switch (plan.options.backend) {
     case BackendKind::shm:
       check_shm(plan);
-      return make_shm_backend(plan);
+      return on_host(plan, make_shm_backend);
     case BackendKind::gloo:
-      return make_gloo_backend(plan);
+      return on_host(plan, make_gloo_backend);
     case BackendKind::nccl:
       return make_nccl(plan);
     case BackendKind::automatic:

@@ -1,6 +1,7 @@
 #include "weft/engine/device_memory.h"
 
 #include <c10/core/CachingDeviceAllocator.h>
+#include <c10/core/impl/VirtualGuardImpl.h>
 
 namespace weft {
 
@@ -13,7 +14,9 @@ c10::DeviceAllocator* allocator_of(c10::Device device) {
 }
 
 /// The device's index, or that of the current one.
-c10::DeviceIndex index_of(c10::Device device) { return device.has_index() ? device.index() : c10::DeviceIndex{0}; }
+c10::DeviceIndex index_of(c10::Device device) {
+  return device.has_index() ? device.index() : c10::impl::VirtualGuardImpl(device.type()).getDevice().index();
+}
 
 }  // namespace
 

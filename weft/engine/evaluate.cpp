@@ -43,9 +43,10 @@ class LivenessCheck {
  public:
   LivenessCheck(const Group& group, at::Device device) : group_(group), device_(device) {}
 
-  /// Called on every rank. The slowest rank's time sets the number of micro-batches between two checks.
-  void micro_batch_done() {
-    if (group_.size() == 1 || ++done_ < interval_) return;
+  /// Called on every rank. The slowest rank's time sets the number of micro-batches between two checks. Returns whether the
+  /// host has waited for the device.
+  bool micro_batch_done() {
+    if (group_.size() == 1 || ++done_ < interval_) return false;
     const double seconds = std::chrono::duration<double>(Clock::now() - start_).count() / static_cast<double>(done_);
     const at::Tensor slowest = at::tensor({seconds}, at::TensorOptions(at::kDouble)).to(device_);
     group_.all_reduce(slowest, ReduceOp::max, "evaluation liveness").wait();
@@ -53,6 +54,7 @@ class LivenessCheck {
     interval_ = std::max<int64_t>(1, static_cast<int64_t>(fitting));
     done_ = 0;
     start_ = Clock::now();
+    return true;
   }
 
  private:
@@ -147,7 +149,7 @@ void Engine::forward_part(const EvaluationPart& part, const NextMicroBatch& next
     if (forwarded.mine && is_last) forwarded.outputs = widen(outputs);
     forwarded.target = batch.target;
     done(forwarded);
-    check.micro_batch_done();
+    if (check.micro_batch_done()) run_->calls.ids.read();
   }
 }
 

@@ -233,6 +233,7 @@ void Transfers::receive_shapes(const Incoming& message) {
   at::Tensor header = at::zeros({kHeaderNumbers}, at::TensorOptions(at::kLong).device(device_));
   pipeline_.receive(header, message.peer, "shape of " + message.what).wait();
   header = header.cpu();
+  pipeline_.throw_if_failed();  // an abort ends the wait, and leaves zeros
   const auto* numbers = header.const_data_ptr<int64_t>();
   received_shapes_[{message.peer, message.block}] = read_header(numbers);
 }
@@ -265,6 +266,7 @@ void Transfers::finish(const std::shared_ptr<Incoming>& message) {
   for (Work& work : message->works) work.wait();
   if (message->marks_defined) {
     const at::Tensor defined = message->tensors.back().cpu();
+    pipeline_.throw_if_failed();
     message->tensors.pop_back();
     for (size_t i = 0; i < message->tensors.size(); ++i) {
       if (defined.const_data_ptr<uint8_t>()[i] == 0) message->tensors[i].reset();

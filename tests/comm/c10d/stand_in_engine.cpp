@@ -122,7 +122,7 @@ void StandInEngine::abort() {
 }
 
 StandInGroup stand_in_group(const World& world, GroupOptions options) {
-  static const bool registered = (register_device_engine(at::kCPU, make), true);
+  static const bool registered = (register_device_engine(at::kCPU, {make}), true);
   (void)registered;
   Axis axis{.name = "dp", .ranks = std::vector<int>(static_cast<size_t>(world.size())), .index = world.rank()};
   std::iota(axis.ranks.begin(), axis.ranks.end(), 0);

@@ -104,7 +104,8 @@ TEST(CollectiveChecks, GroupsOfHosts) {
   std::string text;
   test::run_ranks(4,
                   [&](World world) {
-                    const std::vector<CheckLine> lines = check_groups(world, at::kCPU, std::chrono::seconds(30));
+                    const std::vector<CheckLine> lines =
+                        check_groups(world, BackendKind::automatic, at::kCPU, std::chrono::seconds(30));
                     EXPECT_EQ(lines.empty(), world.rank() != 0);
                     for (const CheckLine& line : lines)
                       text += line.name + ": " + line.text.substr(0, line.text.find(';')) + "\n";
@@ -122,7 +123,8 @@ TEST(CollectiveChecks, GroupsOfHosts) {
 TEST(CollectiveChecks, GroupsOfUnevenHosts) {
   test::run_ranks(3,
                   [](World world) {
-                    const GroupsToCheck groups = groups_to_check(world, at::kCPU, std::chrono::seconds(30));
+                    const GroupsToCheck groups =
+                        groups_to_check(world, BackendKind::automatic, at::kCPU, std::chrono::seconds(30));
                     ASSERT_EQ(groups.missing.size(), 1u);
                     EXPECT_EQ(groups.missing[0].text, "no two ranks share a host, or hosts have unequal ranks");
                     for (const CheckedGroup& group : groups.groups)

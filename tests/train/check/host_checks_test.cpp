@@ -96,7 +96,11 @@ TEST_F(HostChecks, Gpus) {
   facts.runtime_cuda = 13000;
   expect(lines(2)[0], CheckVerdict::failed, "driver 570.1 runs CUDA up to 12.8; LibTorch has CUDA 13.0", "newer driver");
   facts.gpus[1].reaches[0] = false;
-  expect(lines(2)[1], CheckVerdict::failed, "GPUs 0 and 1 do not reach each other's memory", "ACS");
+  expect(lines(2)[1], CheckVerdict::ok, "no GPU reaches another's memory");
+  facts.gpus = {gpu, gpu, gpu};
+  for (CudaGpu& one : facts.gpus) one.reaches = {true, true, true};
+  facts.gpus[1].reaches[0] = false;
+  expect(lines(3)[1], CheckVerdict::failed, "GPUs 0 and 1 do not reach each other's memory", "ACS");
   facts.gpus[1].slowed_by = 0x41;  // idle, and heat
   facts.gpus[1].clock_mhz = 900;
   expect(lines(2)[2], CheckVerdict::failed, "GPU 1 runs at 900 of 1980 MHz because of heat", "nvidia-smi");

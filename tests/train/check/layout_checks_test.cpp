@@ -58,8 +58,7 @@ TEST(LayoutChecks, LayoutsAreRecipesForAnyNumberOfRanks) {
   for (const CheckedLayout& layout : checked_layouts()) {
     for (const int ranks : {1, 2, 3, 4, 6, 16, 24, 64}) {
       if (ranks % layout.divides != 0 || (layout.shares && ranks == 1)) continue;
-      EXPECT_NO_THROW(recipe_memory(recipe_of(layout, ranks, "cpu", std::chrono::seconds(60)), ranks))
-          << layout.name << " on " << ranks;
+      EXPECT_NO_THROW(recipe_memory(recipe_of(layout, ranks, {.device = "cpu"}), ranks)) << layout.name << " on " << ranks;
     }
   }
 }

@@ -119,7 +119,7 @@ TEST(Device, SharedMemoryIsNotTakenForOthersThanTheCpu) {
     } catch (const InputError& error) {
       EXPECT_STREQ(error.what(),
                    "group \"dp\": this build cannot move tensors of meta between ranks: for NVIDIA's GPUs configure weft with "
-                   "-DWEFT_CUDA=ON; for another device call register_device_engine()");
+                   "-DWEFT_CUDA=ON; for another device call register_device_engine(); or use backend gloo, or shm on one host");
     }
   });
 }

@@ -2,7 +2,9 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <cstdio>
+#include <exception>
 #include <memory>
 #include <optional>
 #include <string>
@@ -29,7 +31,7 @@ namespace {
 
 struct CheckArguments {
   std::optional<int> num_ranks;
-  std::string device = "auto";
+  std::string device = "auto", backend = "auto";
   double timeout_s = 60.0;
   bool json = false;
   HostOptions hosts;
@@ -49,7 +51,10 @@ int check_here(const World& world, const CheckArguments& arguments) {
   const Stopwatch watch;
   const std::string heading = check_heading(world);
   std::vector<CheckLine> lines;
-  CheckOptions options{.device = arguments.device, .weft = build_text(), .timeout = time_limit(arguments.timeout_s)};
+  CheckOptions options{.device = arguments.device,
+                       .backend = arguments.backend,
+                       .weft = build_text(),
+                       .timeout = time_limit(arguments.timeout_s)};
   options.on_line = [&](const CheckLine& line) {
     lines.push_back(line);
     if (!arguments.json) write_out(check_text(line));
@@ -62,7 +67,7 @@ int check_here(const World& world, const CheckArguments& arguments) {
   if (world.rank() == 0 && !arguments.json) write_out(heading + "\n");
   try {
     check_machine(world, options);
-  } catch (const Error&) {
+  } catch (const std::exception&) {
     if (!lines.empty()) end();
     throw;
   }
@@ -70,19 +75,21 @@ int check_here(const World& world, const CheckArguments& arguments) {
   return world.rank() == 0 ? report_failed(lines) : 0;
 }
 
-/// Throws InputError for a device that no recipe can name.
-void check_device_option(const std::string& device) {
+/// Throws InputError for values that no recipe can have.
+void check_option_values(const CheckArguments& arguments) {
   try {
-    check_device_name(device);
+    check_names({.device = arguments.device, .backend = arguments.backend});
   } catch (const InputError& error) {
     const std::string text = error.what();
-    const size_t begin = text.find("run.device");  // after a place in a recipe that nobody wrote
-    throw InputError(fmt::format("--device: {}", begin == std::string::npos ? text : text.substr(begin)));
+    size_t begin =
+        std::min(text.find("run.device"), text.find("layout.backend"));  // after a place in a recipe that nobody wrote
+    if (begin == std::string::npos) begin = 0;
+    throw InputError(fmt::format("--{}: {}", text.compare(begin, 3, "run") == 0 ? "device" : "backend", text.substr(begin)));
   }
 }
 
 int run_check(const CheckArguments& arguments) {
-  check_device_option(arguments.device);
+  check_option_values(arguments);
   const bool has_ranks = arguments.num_ranks.has_value();
   const bool has_hosts = !arguments.hosts.hosts.empty() || !arguments.hosts.host_file.empty();
   if (has_ranks || has_hosts) leave_outer_place(arguments.hosts);
@@ -98,8 +105,8 @@ int run_check(const CheckArguments& arguments) {
   }
   LaunchOptions options;
   options.num_ranks = ranks;
-  options.command = {this_executable(), "check",     "--device",
-                     arguments.device,  "--timeout", fmt::to_string(arguments.timeout_s)};
+  options.command = {this_executable(), "check",           "--device",  arguments.device,
+                     "--backend",       arguments.backend, "--timeout", fmt::to_string(arguments.timeout_s)};
   if (arguments.json) options.command.emplace_back("--json");
   RestartOptions restarts = no_restarts(ranks);
   if (place.plan.kind == HostPlan::Kind::head) restarts.limits.most_ranks = restarts.limits.least_ranks = 0;  // of all hosts
@@ -117,6 +124,11 @@ void add_check(CLI::App& app, int& status) {
       "Ranks to start: per host with --nodes, in all with --hosts. Default: all that --hosts lists, or join a job "
       "as one of its ranks");
   command->add_option("--device", arguments->device, "Device of the ranks: auto, cpu or cuda, as run.device")
+      ->capture_default_str();
+  command
+      ->add_option(
+          "--backend", arguments->backend,
+          "Backend of the layouts: auto, shm, gloo or nccl, as layout.backend; with shm and gloo ranks may share a GPU")
       ->capture_default_str();
   command->add_option("--timeout", arguments->timeout_s, "Seconds that a rank waits for a peer")
       ->capture_default_str()

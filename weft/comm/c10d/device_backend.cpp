@@ -114,6 +114,12 @@ Work DeviceBackend::run(const Call& call, const std::function<void()>& action) {
   return last_ ? Work(std::make_shared<Following>(channel_, call, std::move(last_))) : Work();
 }
 
+void DeviceBackend::settle() {
+  if (!comparing_.empty()) comparing_.back().wait();  // compared in their order
+  comparing_.clear();
+  throw_if_failed();
+}
+
 void DeviceBackend::bound_comparisons() {
   for (; comparing_.size() > kComparisonsUnderWay; comparing_.pop_front()) comparing_.front().wait();
 }

@@ -35,6 +35,7 @@ class DeviceBackend : public Backend {
   at::Tensor allocate(int64_t numel, at::ScalarType dtype, std::string_view what) override;
 
   void throw_if_failed() override { channel_->throw_if_failed(); }
+  void settle() override;
 
  private:
   class Following;

@@ -12,7 +12,8 @@
 // (program/verify/transfer_check.h, inner_check.h). The messages of a channel share its stream, so they keep that order too.
 // Whatever else a trainer calls, it calls on all ranks in the same order.
 //
-// All connections are made, and have been used, when the constructor returns, so no call in a step waits for one.
+// When the constructor returns, connections have been made and used: those of collectives and, by GroupOptions, between all
+// pairs or neighbours. A first message between other pairs waits for theirs.
 #pragma once
 
 #include <atomic>
@@ -67,6 +68,7 @@ class DeviceChannel {
  private:
   [[noreturn]] void report(const Call& call, const std::exception& error);
   void warm_up(const GroupPlan& plan);
+  void pass_on(int to, int from, const GroupPlan& plan);
   void abort();
 
   Axis axis_;

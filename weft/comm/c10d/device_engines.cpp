@@ -8,7 +8,7 @@ namespace {
 
 struct Engines {
   std::mutex mutex;
-  std::map<at::DeviceType, DeviceEngineFactory> by_type = built_in_engines();
+  std::map<at::DeviceType, DeviceEngine> by_type = built_in_engines();
 };
 
 Engines& engines() {
@@ -18,15 +18,15 @@ Engines& engines() {
 
 }  // namespace
 
-void register_device_engine(at::DeviceType type, DeviceEngineFactory factory) {
+void register_device_engine(at::DeviceType type, DeviceEngine engine) {
   const std::lock_guard lock(engines().mutex);
-  engines().by_type.insert_or_assign(type, std::move(factory));
+  engines().by_type.insert_or_assign(type, std::move(engine));
 }
 
-DeviceEngineFactory device_engine(at::DeviceType type) {
+DeviceEngine device_engine(at::DeviceType type) {
   const std::lock_guard lock(engines().mutex);
   const auto found = engines().by_type.find(type);
-  return found == engines().by_type.end() ? DeviceEngineFactory() : found->second;
+  return found == engines().by_type.end() ? DeviceEngine() : found->second;
 }
 
 }  // namespace weft

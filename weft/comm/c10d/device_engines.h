@@ -31,12 +31,20 @@ struct DeviceEngineOptions {
 /// thread, ends calls in flight. May throw c10::Error, or InputError.
 using DeviceEngineFactory = std::function<c10::intrusive_ptr<c10d::Backend>(const DeviceEngineOptions&)>;
 
+/// An engine of a device type.
+struct DeviceEngine {
+  DeviceEngineFactory connect;
+  /// Called before the ranks meet, with the group's name and the rank's device; throws InputError if the engine cannot connect
+  /// in this process, as connecting would leave other ranks waiting.
+  std::function<void(const std::string& group, at::Device device)> check = {};
+};
+
 /// Registers the engine of a device type. The last registration of a type counts, for groups created later. Thread-safe.
-void register_device_engine(at::DeviceType type, DeviceEngineFactory factory);
-/// Returns the engine registered for a device type, or an empty function.
-DeviceEngineFactory device_engine(at::DeviceType type);
+void register_device_engine(at::DeviceType type, DeviceEngine engine);
+/// Returns the engine registered for a device type; without one, its functions are empty.
+DeviceEngine device_engine(at::DeviceType type);
 
 /// Engines that this build has. Defined by nccl.cpp or no_nccl.cpp, whichever is linked.
-std::map<at::DeviceType, DeviceEngineFactory> built_in_engines();
+std::map<at::DeviceType, DeviceEngine> built_in_engines();
 
 }  // namespace weft

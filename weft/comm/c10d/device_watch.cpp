@@ -5,6 +5,7 @@
 #include <pthread.h>
 
 #include <exception>
+#include <string_view>
 #include <utility>
 
 #include "weft/comm/c10d/gloo_engine.h"
@@ -16,21 +17,9 @@ using std::chrono::milliseconds;
 
 constexpr milliseconds kLookAtCalls{200};
 constexpr milliseconds kLookOften{1};  ///< while finish() waits
-/// Time in which a call that a rank has finished before it ended also finishes here.
-constexpr milliseconds kToFinishCall{1000};
 /// The comparison of the call, which names the rank that is late, has its deadline first.
 constexpr milliseconds kAfterComparison{1000};
 constexpr milliseconds kProbeAfter{2000};  ///< age of a call before connections to other hosts are tried, and how often
-
-std::string error_text(const std::exception_ptr& error) {
-  try {
-    std::rethrow_exception(error);
-  } catch (const c10::Error& thrown) {
-    return first_line_of(thrown.what_without_backtrace());
-  } catch (const std::exception& thrown) {
-    return first_line_of(thrown.what());
-  }
-}
 
 std::vector<int> others_in(const Call& call, const Axis& axis) {
   if (call.operation == Operation::send || call.operation == Operation::receive) return {call.root};
@@ -42,6 +31,17 @@ std::vector<int> others_in(const Call& call, const Axis& axis) {
 }
 
 }  // namespace
+
+std::string device_error_text(const std::exception& error) {
+  const auto* thrown = dynamic_cast<const c10::Error*>(&error);
+  const std::string all = thrown ? thrown->what_without_backtrace() : error.what();
+  const std::string first = first_line_of(all.c_str());
+  constexpr std::string_view kLast = "Last error:";
+  const size_t last = all.find(kLast);
+  if (last == std::string::npos) return first;
+  const size_t begin = all.find_first_not_of(" \n", last + kLast.size());
+  return begin == std::string::npos ? first : fmt::format("{}; {}", first, first_line_of(all.c_str() + begin));
+}
 
 DeviceCall::DeviceCall(const Call& call, at::Device device, const c10::intrusive_ptr<c10d::Work>& work)
     : what_(call.what), call_(call), device_(device), work_(work), kept_(device.is_cpu() ? work : nullptr) {
@@ -117,7 +117,7 @@ void DeviceWatch::run() {
   while (!changed_.wait_for(lock, kLookAtCalls, [this] { return stopping_; })) {
     if (calls_.empty()) continue;
     lock.unlock();
-    const std::optional<DeviceFailure> failure = look();
+    const std::optional<GroupFailure> failure = look();
     lock.lock();
     if (!failure) continue;
     failed_ = true;
@@ -128,7 +128,7 @@ void DeviceWatch::run() {
   }
 }
 
-std::optional<DeviceFailure> DeviceWatch::look() {
+std::optional<GroupFailure> DeviceWatch::look() {
   std::shared_ptr<DeviceCall> before;
   while (true) {
     std::shared_ptr<DeviceCall> oldest;
@@ -143,27 +143,27 @@ std::optional<DeviceFailure> DeviceWatch::look() {
       since_ = Clock::now();
       gone_.reset();
     }
-    if (const std::optional<DeviceFailure> failure = look_at(*oldest)) return failure;
+    if (const std::optional<GroupFailure> failure = look_at(*oldest)) return failure;
     if (!ended_) return std::nullopt;
     before = std::move(oldest);
   }
 }
 
-std::optional<DeviceFailure> DeviceWatch::look_at(DeviceCall& call) {
+std::optional<GroupFailure> DeviceWatch::look_at(DeviceCall& call) {
   try {
     ended_ = call.has_ended();
-  } catch (const std::exception&) {
-    return explain(call.call(), error_text(std::current_exception()));
+  } catch (const std::exception& error) {
+    return explain(call.call(), device_error_text(error));
   }
   if (ended_) return std::nullopt;
   if (const std::string error = engine_error(); !error.empty()) return explain(call.call(), error);
-  if (const std::optional<DeviceFailure> failure = look_for_gone(call.call())) return failure;
+  if (const std::optional<GroupFailure> failure = look_for_gone(call.call())) return failure;
   if (Clock::now() - since_ < options_.timeout + kAfterComparison) return std::nullopt;
   return explain(call.call(), fmt::format("the ranks have made this call, but {} has not finished it after {:.1f} s",
                                           options_.device.str(), static_cast<double>(options_.timeout.count()) / 1e3));
 }
 
-std::optional<DeviceFailure> DeviceWatch::look_for_gone(const Call& call) {
+std::optional<GroupFailure> DeviceWatch::look_for_gone(const Call& call) {
   const auto now = Clock::now();
   std::optional<int> closed;
   if (now - since_ >= kProbeAfter && now - probed_ >= kProbeAfter) {
@@ -177,11 +177,11 @@ std::optional<DeviceFailure> DeviceWatch::look_for_gone(const Call& call) {
   if (!gone_) gone_ = now;
   if (!closed && now - *gone_ < kToFinishCall) return std::nullopt;
   const RankTable::Report report = options_.table->report(wait_in(call, options_.axis, others_in(call, options_.axis)), 0.0);
-  if (report.evident()) return DeviceFailure{report.culprit, report.text};
+  if (report.evident()) return GroupFailure{report.culprit, report.text};
   return closed ? std::optional(connection_closed(call, *closed)) : std::nullopt;
 }
 
-DeviceFailure DeviceWatch::explain(const Call& call, const std::string& problem) const {
+GroupFailure DeviceWatch::explain(const Call& call, const std::string& problem) const {
   const RankRow wait = wait_in(call, options_.axis, others_in(call, options_.axis));
   const RankTable::Report report = options_.table->report(wait, 0.0, kToFinishCall);
   if (report.evident()) return {report.culprit, report.text};
@@ -190,7 +190,7 @@ DeviceFailure DeviceWatch::explain(const Call& call, const std::string& problem)
           fmt::format("{} in {}: {}", rank_name(options_.axis, options_.axis.index), describe(call, options_.axis), problem)};
 }
 
-DeviceFailure DeviceWatch::connection_closed(const Call& call, int peer) const {
+GroupFailure DeviceWatch::connection_closed(const Call& call, int peer) const {
   const int rank = options_.axis.ranks[static_cast<size_t>(peer)];
   return {rank, fmt::format("{} has closed its connection, or its process has died; rank {} waits: {}",
                             rank_name(options_.axis, peer), options_.axis.ranks[static_cast<size_t>(options_.axis.index)],

@@ -23,6 +23,7 @@
 #include "weft/base/deadline.h"
 #include "weft/comm/call/axis.h"
 #include "weft/comm/call/call.h"
+#include "weft/comm/store/store_errors.h"
 #include "weft/comm/wait/rank_table.h"
 
 namespace weft {
@@ -50,11 +51,11 @@ class DeviceCall {
   std::shared_ptr<c10::Event> waited_;        ///< after the place where a stream waits for it
 };
 
-/// Why a group on a device has failed.
-struct DeviceFailure {
-  int culprit = -1;  ///< world rank to blame, or -1
-  std::string text;
-};
+/// Time in which a call that a rank has finished before it ended also finishes here.
+inline constexpr std::chrono::milliseconds kToFinishCall{1000};
+
+/// An engine's error in one line: its first, and NCCL's "Last error:", which has the cause.
+std::string device_error_text(const std::exception& error);
 
 class DeviceWatch {
  public:
@@ -64,8 +65,8 @@ class DeviceWatch {
     c10::intrusive_ptr<c10d::Backend> engine;
     at::Device device;
     std::chrono::milliseconds timeout;
-    std::function<std::optional<int>()> closed_peer;       ///< a rank of another host whose connection has closed; thread-safe
-    std::function<void(const DeviceFailure&)> on_failure;  ///< called once, from the thread
+    std::function<std::optional<int>()> closed_peer;      ///< a rank of another host whose connection has closed; thread-safe
+    std::function<void(const GroupFailure&)> on_failure;  ///< called once, from the thread
   };
   explicit DeviceWatch(Options options);
   ~DeviceWatch();
@@ -77,18 +78,18 @@ class DeviceWatch {
   bool finish(const Deadline& deadline);
   /// Explains a call that the engine has failed: by a rank that has gone, looked for during up to a second, else by `problem`.
   /// Thread-safe.
-  DeviceFailure explain(const Call& call, const std::string& problem) const;
+  GroupFailure explain(const Call& call, const std::string& problem) const;
 
  private:
   using Clock = std::chrono::steady_clock;
 
   void run();
   /// Looks at the oldest call until one is unfinished.
-  std::optional<DeviceFailure> look();
-  std::optional<DeviceFailure> look_at(DeviceCall& call);
+  std::optional<GroupFailure> look();
+  std::optional<GroupFailure> look_at(DeviceCall& call);
   /// What a rank that has gone does to the call.
-  std::optional<DeviceFailure> look_for_gone(const Call& call);
-  DeviceFailure connection_closed(const Call& call, int peer) const;
+  std::optional<GroupFailure> look_for_gone(const Call& call);
+  GroupFailure connection_closed(const Call& call, int peer) const;
   std::string engine_error();
 
   Options options_;

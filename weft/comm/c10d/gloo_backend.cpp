@@ -89,7 +89,7 @@ class GlooBackend::Task : public Work::State {
   const Call& call() const { return call_; }
   uint64_t number() const { return number_; }
   void run() { run_(); }
-  void finish(std::optional<Failure> failure) {
+  void finish(std::optional<GroupFailure> failure) {
     run_ = nullptr;  // releases the tensors
     const std::lock_guard lock(mutex_);
     failure_ = std::move(failure);
@@ -115,7 +115,7 @@ class GlooBackend::Task : public Work::State {
   std::mutex mutex_;
   std::condition_variable changed_;
   bool done_ = false;
-  std::optional<Failure> failure_;
+  std::optional<GroupFailure> failure_;
 };
 
 GlooBackend::GlooBackend(const GroupPlan& plan)
@@ -208,7 +208,7 @@ void GlooBackend::run_tasks() {
 
 void GlooBackend::run(Task& task) {
   const auto begin = Clock::now();
-  std::optional<Failure> failure;
+  std::optional<GroupFailure> failure;
   try {
     GlooBackend::throw_if_failed();  // not virtual: a derived class may be ending
     try {
@@ -269,7 +269,7 @@ bool GlooBackend::is_closed() {
 }
 
 // The first failure wins. Peers must find it in the table before they find a closed connection.
-void GlooBackend::set_failure(const Failure& failure) {
+void GlooBackend::set_failure(const GroupFailure& failure) {
   std::function<void()> action;
   {
     const std::lock_guard lock(mutex_);
@@ -283,6 +283,7 @@ void GlooBackend::set_failure(const Failure& failure) {
 }
 
 void GlooBackend::fail(int culprit, const std::string& text) {
+  if (is_closed()) return;  // what this rank has closed itself shows nothing of its peers
   set_failure({culprit, text});
   engine_->close();
 }

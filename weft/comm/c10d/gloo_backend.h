@@ -18,6 +18,7 @@
 #include "weft/comm/c10d/gloo_engine.h"
 #include "weft/comm/call/backend.h"
 #include "weft/comm/call/call_record.h"
+#include "weft/comm/store/store_errors.h"
 #include "weft/comm/wait/rank_table.h"
 
 namespace weft {
@@ -57,16 +58,11 @@ class GlooBackend : public Backend {
   /// Returns whether all calls have ended by the deadline; at once if the group has failed.
   bool finish_calls(const Deadline& deadline);
   /// Ends calls under way without an error: this rank leaves.
-  void end_calls();
+  void end_calls() override;
   /// Returns the position of a rank whose connection has closed, for one on another host.
   std::optional<int> closed_peer();
 
  private:
-  /// An error as a value, because threads cannot share an exception.
-  struct Failure {
-    int culprit = -1;  ///< the rank it names, or -1
-    std::string text;
-  };
   class Task;
   enum class Caller;
   class Sending;
@@ -83,7 +79,7 @@ class GlooBackend : public Backend {
   [[noreturn]] void fail_in(const RankRow& wait, std::chrono::steady_clock::time_point begin, const std::string& problem);
   bool is_closed();  ///< returns whether this rank has given up calls under way
   void close_under_lock();
-  void set_failure(const Failure& failure);
+  void set_failure(const GroupFailure& failure);
   /// Runs a part of a message on the caller's thread; an error ends the group.
   void or_fail(const Call& call, const std::function<void()>& action);
   Call describe_call(Operation operation, const at::Tensor& tensor, std::string_view what, ReduceOp op = ReduceOp::sum,
@@ -105,7 +101,7 @@ class GlooBackend : public Backend {
   bool stopping_ = false;
   bool closed_ = false;  ///< this rank gave up unfinished calls
   std::function<void()> on_failure_;
-  std::optional<Failure> failure_;  ///< the failure that ended the group
+  std::optional<GroupFailure> failure_;  ///< the failure that ended the group
   std::thread thread_;
 };
 

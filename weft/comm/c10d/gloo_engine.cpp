@@ -6,12 +6,14 @@
 
 #include <algorithm>
 #include <chrono>
+#include <csignal>
 #include <set>
 #include <thread>
 
 #include "weft/base/environment.h"
 #include "weft/base/error.h"
 #include "weft/base/tcp_options.h"
+#include "weft/base/without_signal.h"
 #include "weft/comm/c10d/engine_store.h"
 #include "weft/comm/c10d/gloo_device.h"
 #include "weft/comm/c10d/operations.h"
@@ -87,6 +89,7 @@ __attribute__((no_sanitize("vptr"))) void GlooEngine::close() {
 }
 
 std::optional<int> GlooEngine::closed_peer() {
+  const WithoutSignal guard(SIGPIPE);
   for (int peer = 0; peer < getSize(); ++peer) {
     if (peer == getRank()) continue;
     try {

@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 
 #include <chrono>
+#include <mutex>
+#include <optional>
 #include <torch/csrc/distributed/c10d/ProcessGroupNCCL.hpp>
 #include <utility>
 
@@ -53,11 +55,23 @@ void keep_process() {
   }
 }
 
+/// Ranks that are threads would deadlock: NCCL connects, and waits for its peers, under c10d's lock (comm/c10d/operations.h).
+void check_process(const std::string& group, at::Device device) {
+  static std::mutex mutex;
+  static std::optional<at::Device> used;
+  const std::lock_guard lock(mutex);
+  if (used && *used != device) {
+    throw InputError(
+        fmt::format("group \"{}\": NCCL takes one device per process, but this one has used {} and now {}: start a "
+                    "process per GPU, or use backend shm or gloo",
+                    group, used->str(), device.str()));
+  }
+  used = device;
+}
+
 /// Connects at once: c10d then uses one communicator, and one stream, for collectives and messages with all neighbours, instead
 /// of another for each pair at its first message.
 c10::intrusive_ptr<c10d::Backend> connect_nccl(const DeviceEngineOptions& group) {
-  check_ports(group.name);
-  keep_process();
   auto options = c10d::ProcessGroupNCCL::Options::create();
   options->timeout = group.timeout + kAfterWeft;
   auto engine = c10::make_intrusive<c10d::ProcessGroupNCCL>(group.store, group.rank, group.size, options);
@@ -67,6 +81,13 @@ c10::intrusive_ptr<c10d::Backend> connect_nccl(const DeviceEngineOptions& group)
 
 }  // namespace
 
-std::map<at::DeviceType, DeviceEngineFactory> built_in_engines() { return {{at::kCUDA, connect_nccl}}; }
+std::map<at::DeviceType, DeviceEngine> built_in_engines() {
+  const auto check = [](const std::string& group, at::Device device) {
+    check_ports(group);
+    check_process(group, device);
+    keep_process();
+  };
+  return {{at::kCUDA, {connect_nccl, check}}};
+}
 
 }  // namespace weft

@@ -3,6 +3,6 @@
 
 namespace weft {
 
-std::map<at::DeviceType, DeviceEngineFactory> built_in_engines() { return {}; }
+std::map<at::DeviceType, DeviceEngine> built_in_engines() { return {}; }
 
 }  // namespace weft

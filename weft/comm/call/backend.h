@@ -41,6 +41,11 @@ class Backend {
 
   /// Throws the error that has ended the group, if its calls fail on a device while the host continues.
   virtual void throw_if_failed() {}
+  /// Waits until the ranks' calls so far have been compared; throws as throw_if_failed().
+  virtual void settle() { throw_if_failed(); }
+
+  /// Ends a call in flight, in another thread, with an error on this rank alone, which is leaving. Thread-safe.
+  virtual void end_calls() {}
 
   /// Bytes of the group's own memory (staging) that this rank accounts for.
   virtual int64_t memory_bytes() const { return 0; }

@@ -11,7 +11,8 @@
 namespace weft {
 
 /// Transport engine. `automatic`: for CPU tensors, shm if all ranks share a host, else two levels: shm inside each host and
-/// Gloo between hosts; for GPU tensors, NCCL.
+/// Gloo between hosts; for tensors of another device, its engine, such as NCCL. shm and gloo take those too, through pinned
+/// memory of the host: slower, but for ranks that share a device, and machines without an engine.
 enum class BackendKind { automatic, shm, gloo, nccl };
 /// Back end names in recipes.
 inline constexpr EnumNames<BackendKind, 4> kBackends("auto", "shm", "gloo", "nccl");
@@ -33,8 +34,8 @@ struct GroupOptions {
   bool tree_order = false;
   /// shm: bytes in flight to a peer before the sender waits. Each pair of ranks that communicate uses that much shared memory.
   int64_t message_bytes = 1 << 20;
-  /// Devices other than the CPU: neighbours, around the ring of the ranks, connect for send and receive when the group is made.
-  /// Other pairs connect at their first message.
+  /// Devices other than the CPU: neighbours, in both directions around the ring of the ranks, connect for send and receive when
+  /// the group is made. Other pairs connect at their first message.
   bool passes_messages = false;
 };
 

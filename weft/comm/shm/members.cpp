@@ -109,6 +109,7 @@ std::vector<int> Members::Wait::awaited() const {
 
 void Members::Wait::check() {
   members_.throw_if_failed();
+  if (members_.block(members_.rank()).presence.load() == Presence::left) throw CommError("this rank is leaving");
   const auto now = Clock::now();
   if (now - last_check_ < kCheckEvery) return;
   last_check_ = now;

@@ -35,6 +35,7 @@ class Members {
   void throw_if_failed() const;
   /// Ends the group on all its ranks with this error and throws it; the first error wins. `culprit`: world rank, or -1.
   [[noreturn]] void fail(int culprit, const std::string& text) const;
+  /// Leaves the group; a wait of this rank in another thread ends with an error. Thread-safe.
   void leave();
 
   /// Moves pending sends; returns whether any remain. Set by the channels.

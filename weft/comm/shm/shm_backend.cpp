@@ -92,6 +92,7 @@ class ShmBackend : public Backend, public HostGroup {
 
   std::string_view kind() const override { return "shm"; }
   int64_t memory_bytes() const override { return memory_bytes_; }
+  void end_calls() override { members_.leave(); }
 
   Work all_reduce(const at::Tensor& tensor, ReduceOp op, std::string_view what) override {
     collectives_.all_reduce(call(Operation::all_reduce, tensor, what, op), tensor);

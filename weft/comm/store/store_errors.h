@@ -27,6 +27,12 @@ inline int lost_rank_of(const std::exception& error) {
   return lost == nullptr ? -1 : lost->rank();
 }
 
+/// An error as a value, because threads cannot share an exception.
+struct GroupFailure {
+  int culprit = -1;  ///< world rank to blame, or -1
+  std::string text;
+};
+
 /// Throws LostRank if `rank` is at least 0, else CommError.
 [[noreturn]] inline void throw_failure(int rank, const std::string& text) {
   if (rank >= 0) throw LostRank(rank, text);

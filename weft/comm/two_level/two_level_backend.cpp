@@ -43,6 +43,12 @@ class HostBackend : public GlooBackend {
 
   std::string_view kind() const override { return inside_ ? "shm+gloo" : "gloo"; }
   int64_t memory_bytes() const override { return inside_ ? inside_->backend().memory_bytes() + messages_->memory_bytes() : 0; }
+  void end_calls() override {
+    GlooBackend::end_calls();
+    if (!inside_) return;
+    inside_->backend().end_calls();
+    messages_->end_calls();
+  }
   Work send(const at::Tensor& tensor, int peer, std::string_view what) override {
     return is_near(peer) ? messages_->send(tensor, map_.place_of(peer), what) : GlooBackend::send(tensor, peer, what);
   }

@@ -149,7 +149,8 @@ void check(const PipelineCosts& costs, int micro_batches) {
     throw InputError(fmt::format("schedule auto: kept_share is {}: must be between 0 and 1", costs.kept_share));
   }
   const auto is_time = [](double time) { return std::isfinite(time) && time >= 0.0; };
-  if (!is_time(costs.transfer)) throw InputError(fmt::format("schedule auto: a transfer takes {}", costs.transfer));
+  if (!is_time(costs.transfer))
+    throw InputError(fmt::format("schedule auto: a transfer takes {}: times must be finite, 0 or more", costs.transfer));
   for (size_t stage = 0; stage < costs.stages.size(); ++stage) {
     const StageTimes& times = costs.stages[stage];
     if (is_time(times.forward) && is_time(times.backward_input) && is_time(times.backward_weight) && is_time(times.recompute) &&

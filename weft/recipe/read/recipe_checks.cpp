@@ -175,7 +175,7 @@ void check_ports(const Recipe& recipe) {
   if (!parse_port_range(ports)) {
     fail(recipe, "run.ports = \"{}\": expected the first and the last port, from 1024 to 65535, as in \"20000-20100\"", ports);
   }
-  if (recipe.layout.backend == "nccl" || recipe.run.device == "cuda") {
+  if (recipe.layout.backend == "nccl" || (recipe.layout.backend == "auto" && recipe.run.device == "cuda")) {
     fail(recipe,
          "run.ports does not limit NCCL, which takes any port; leave it out, and narrow the system's range on each host: "
          "sysctl net.ipv4.ip_local_port_range");
@@ -202,9 +202,6 @@ void check_run(const Recipe& recipe) {
   if (recipe.layout.across_hosts != "exact" && (recipe.layout.backend != "auto" || recipe.run.device == "cuda")) {
     fail(recipe, "layout.across_hosts = \"{}\" is for layout.backend = \"auto\" on CPUs, but {}", recipe.layout.across_hosts,
          recipe.run.device == "cuda" ? "run.device = \"cuda\"" : fmt::format("layout.backend = \"{}\"", recipe.layout.backend));
-  }
-  if (recipe.layout.backend == "shm" && recipe.run.device == "cuda") {
-    fail(recipe, "layout.backend = \"shm\" moves tensors of CPUs, but run.device = \"cuda\"");
   }
 }
 

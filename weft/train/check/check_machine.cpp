@@ -9,6 +9,7 @@
 #include "weft/base/cores.h"
 #include "weft/base/error.h"
 #include "weft/base/units.h"
+#include "weft/comm/host/host_name.h"
 #include "weft/comm/world_hosts.h"
 #include "weft/train/check/collective_checks.h"
 #include "weft/train/check/device_checks.h"
@@ -16,7 +17,7 @@
 #include "weft/train/check/host_checks.h"
 #include "weft/train/check/layout_checks.h"
 #include "weft/train/check/link_checks.h"
-#include "weft/train/process/device.h"
+#include "weft/train/run/options_of_recipe.h"
 
 namespace weft {
 
@@ -27,14 +28,19 @@ constexpr char kOneRank[] = "one rank; give -n 2 or more, or --hosts";
 class MachineCheck {
  public:
   MachineCheck(const World& world, const CheckOptions& options)
-      : world_(world), options_(options), device_(rank_device(options.device, world)) {}
+      : world_(world),
+        options_(options),
+        device_(device_of(recipe_of(checked_layouts().front(), world.size(), options), world)) {
+    if (backend() == BackendKind::shm && !on_one_host(hosts_of(world)))
+      throw InputError("--backend shm needs all ranks on one host; leave it out, or use gloo");
+  }
 
   std::vector<CheckLine> operator()() {
     part("hosts", [this] { check_hosts(); });
     part("host clocks", [this] { add(check_clocks(world_, options_.timeout)); });
     part("collectives", [this] {
       if (world_.size() == 1) return add(not_checked("collectives", kOneRank));
-      for (const CheckLine& line : check_groups(world_, device_, options_.timeout)) add(line);
+      for (const CheckLine& line : check_groups(world_, backend(), device_, options_.timeout)) add(line);
     });
     std::vector<std::string> left_out;
     for (const CheckedLayout& layout : checked_layouts()) {
@@ -50,13 +56,15 @@ class MachineCheck {
     }
     part("links", [this] {
       if (world_.size() == 1) return add(not_checked("links", kOneRank));
-      for (const CheckLine& line : check_links(world_, device_, options_.timeout)) add(line);
+      for (const CheckLine& line : check_links(world_, backend(), device_, options_.timeout)) add(line);
     });
     if (broken_) std::rethrow_exception(broken_);
     return lines_;
   }
 
  private:
+  BackendKind backend() const { return kBackends.value_of(options_.backend, "layout.backend"); }
+
   void add(const CheckLine& line) {
     if (world_.rank() != 0) return;
     lines_.push_back(line);
@@ -72,7 +80,9 @@ class MachineCheck {
       if (world_.rank() != 0) throw;
       broken_ = std::current_exception();
       const std::string text = error.what();  // LibTorch's have a stack trace below the first line
-      add(check_failed(name, text.substr(0, text.find('\n')), "check that rank's host alone, then its network"));
+      const bool is_input = dynamic_cast<const InputError*>(&error) != nullptr;
+      add(check_failed(name, text.substr(0, text.find('\n')),
+                       is_input ? "change the options" : "check that rank's host alone, then its network"));
     }
   }
 
@@ -109,7 +119,7 @@ class MachineCheck {
   }
 
   void check(const CheckedLayout& layout) {
-    const Recipe recipe = recipe_of(layout, world_.size(), options_.device, options_.timeout);
+    const Recipe recipe = recipe_of(layout, world_.size(), options_);
     add(check_layout(layout, recipe, world_, device_));
   }
 
@@ -122,7 +132,7 @@ class MachineCheck {
 
 }  // namespace
 
-void check_device_name(const std::string& device) { recipe_of(checked_layouts().front(), 1, device, std::chrono::seconds(1)); }
+void check_names(const CheckOptions& options) { recipe_of(checked_layouts().front(), 1, options); }
 
 std::vector<CheckLine> check_machine(const World& world, const CheckOptions& options) { return MachineCheck(world, options)(); }
 

@@ -5,25 +5,17 @@
 // that part fails, and the later parts are not checked.
 #pragma once
 
-#include <chrono>
-#include <functional>
 #include <string>
 #include <vector>
 
 #include "weft/comm/world.h"
 #include "weft/train/check/check_line.h"
+#include "weft/train/check/check_options.h"
 
 namespace weft {
 
-struct CheckOptions {
-  std::string device = "auto";                                  ///< as run.device
-  std::string weft = "weft";                                    ///< version and build options, for the line "versions"
-  std::chrono::milliseconds timeout = std::chrono::minutes(1);  ///< of every wait
-  std::function<void(const CheckLine& line)> on_line = {};      ///< called on rank 0 with each line
-};
-
-/// Throws InputError unless `device` is a value of run.device. Call it before ranks start.
-void check_device_name(const std::string& device);
+/// Throws InputError unless the options are values of run.device and layout.backend. Call it before ranks start.
+void check_names(const CheckOptions& options);
 
 /// Checks; returns all lines on rank 0. Collective over the world. Throws the CommError of a rank that died or does not answer,
 /// after the remaining lines were reported.

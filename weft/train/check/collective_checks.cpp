@@ -157,6 +157,7 @@ class Checker {
     const int index = found_.calls++;
     if (found_.first_wrong >= 0) return;
     const std::string difference = first_difference(found, expected.to(dtype_));
+    if (!difference.empty()) group_.throw_if_failed();  // a failed call leaves what was there
     if (difference.empty()) return;
     constexpr std::array<const char*, 3> kNames = {" sum", " max", " min"};
     found_.first_wrong = index;
@@ -221,7 +222,7 @@ CheckLine line_of(const std::string& backend, const std::vector<std::vector<Json
     }
     if (culprit >= 0) {
       return check_failed(name,
-                          fmt::format("rank {}, in a group of {}: {}", culprit, own.at("members").get<std::string>(),
+                          fmt::format("rank {}, in a group of {}: {}", culprit, own.value("members", "all ranks"),
                                       of_ranks[static_cast<size_t>(culprit)][i].at("wrong").get<std::string>()),
                           "test that host's memory and network card; if it happens on other machines too, report a bug");
     }
@@ -230,6 +231,8 @@ CheckLine line_of(const std::string& backend, const std::vector<std::vector<Json
     seconds += own.at("seconds").get<double>();
     members += (members.empty() ? "" : ", ") + own.at("members").get<std::string>();
   }
+  if (calls == 0)
+    return check_failed(name, "rank 0 could not make the group that others made", "see that ranks reach each other");
   return check_ok(name, fmt::format("{} calls give the right values over {}; {}", calls, members, format_duration(seconds)));
 }
 
@@ -237,7 +240,7 @@ CheckLine line_of(const std::string& backend, const std::vector<std::vector<Json
 
 CollectiveFindings check_collectives(const Group& group, at::Device device) { return Checker(group, device)(); }
 
-GroupsToCheck groups_to_check(const World& world, at::Device device, std::chrono::milliseconds timeout) {
+GroupsToCheck groups_to_check(const World& world, BackendKind backend, at::Device device, std::chrono::milliseconds timeout) {
   const bool one_host = on_one_host(hosts_of(world));
   const auto rows = rows_of(world);
   const Mesh line(world, {{"all", world.size()}});
@@ -279,6 +282,11 @@ GroupsToCheck groups_to_check(const World& world, at::Device device, std::chrono
   }
   if (device.is_cpu()) add_all("nccl", BackendKind::nccl);
   if (device.is_cpu() && one_host) return result;
+  if (!device.is_cpu() && (backend == BackendKind::shm || backend == BackendKind::gloo)) {
+    result.missing.push_back(
+        not_checked("collectives auto", fmt::format("ranks use {}, and may share a device", kBackends.of(backend))));
+    return result;
+  }
   add_all("auto", BackendKind::automatic);
   if (device.is_cpu()) return result;
   add_inside("auto", BackendKind::automatic);
@@ -286,8 +294,9 @@ GroupsToCheck groups_to_check(const World& world, at::Device device, std::chrono
   return result;
 }
 
-std::vector<CheckLine> check_groups(const World& world, at::Device device, std::chrono::milliseconds timeout) {
-  const GroupsToCheck to_check = groups_to_check(world, device, timeout);
+std::vector<CheckLine> check_groups(const World& world, BackendKind backend, at::Device device,
+                                    std::chrono::milliseconds timeout) {
+  const GroupsToCheck to_check = groups_to_check(world, backend, device, timeout);
   Json own = Json::array();
   for (const CheckedGroup& group : to_check.groups) own.push_back(checked(group, device));
   const std::vector<std::string> texts = gathered_texts(world, "collectives", own.dump(), timeout * 4);

@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "weft/comm/call/group_options.h"
 #include "weft/comm/group.h"
 #include "weft/comm/mesh.h"
 #include "weft/train/check/check_line.h"
@@ -34,17 +35,18 @@ struct CheckedGroup {
   GroupOptions options;
 };
 
-/// The groups of a world by back end: over all ranks; over the ranks of each host and one of each host or, on one host, over
-/// neighbours and over ranks at a distance.
+/// The groups of a world by back end, without the device's own engine if `backend` lets ranks share a device: over all ranks;
+/// over the ranks of each host and one of each host or, on one host, over neighbours and over ranks at a distance.
 struct GroupsToCheck {
   std::vector<CheckedGroup> groups;
   std::vector<CheckLine> missing;  ///< back ends that have no group here
 };
-GroupsToCheck groups_to_check(const World& world, at::Device device, std::chrono::milliseconds timeout);
+GroupsToCheck groups_to_check(const World& world, BackendKind backend, at::Device device, std::chrono::milliseconds timeout);
 
 /// Makes and checks all of them, and gathers what the ranks found: on rank 0 a line per back end, which names the first wrong
 /// call and the first rank that has it; on other ranks nothing. Collective over the world. Throws CommError if ranks fail to
 /// finish a call.
-std::vector<CheckLine> check_groups(const World& world, at::Device device, std::chrono::milliseconds timeout);
+std::vector<CheckLine> check_groups(const World& world, BackendKind backend, at::Device device,
+                                    std::chrono::milliseconds timeout);
 
 }  // namespace weft

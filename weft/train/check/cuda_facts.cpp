@@ -81,10 +81,17 @@ CheckLine driver_line(const CudaFacts& facts) {
 CheckLine peers_line(const std::vector<CudaGpu>& gpus, size_t used) {
   if (used < 2) return not_checked("peer access", "ranks of this host use one GPU");
   std::vector<std::string> apart;
+  size_t pairs = 0;
   for (size_t i = 0; i < used; ++i) {
-    for (size_t j = i + 1; j < used; ++j) {
+    for (size_t j = i + 1; j < used; ++j, ++pairs) {
       if (!gpus[i].reaches.at(j) || !gpus[j].reaches.at(i)) apart.push_back(fmt::format("{} and {}", i, j));
     }
+  }
+  if (apart.size() == pairs) {  // such as GeForce and L4 by design, and GPUs of virtual machines
+    return check_ok(
+        "peer access",
+        "no GPU reaches another's memory: they exchange through the host's, which is slow; normal for GeForce, L4 and "
+        "virtual machines, else see nvidia-smi topo -p2p r");
   }
   if (apart.empty()) return check_ok("peer access", fmt::format("all {} GPUs reach each other's memory", used));
   return check_failed("peer access", fmt::format("GPUs {} do not reach each other's memory", fmt::join(apart, ", ")),

@@ -107,20 +107,21 @@ const std::vector<CheckedLayout>& checked_layouts() {
   return layouts;
 }
 
-Recipe recipe_of(const CheckedLayout& layout, int ranks, const std::string& device, std::chrono::milliseconds timeout) {
+Recipe recipe_of(const CheckedLayout& layout, int ranks, const CheckOptions& options) {
   const bool has_slots = (ranks & (ranks - 1)) == 0;
   const char* optimizer = layout.splits_sums || !has_slots ? "sgd" : "adamw";
-  return parse_recipe(fmt::format(R"(
+  return parse_recipe(
+      fmt::format(R"(
     model = {{ name = "gpt", layers = 2, heads = 4, width = 64, context = {} }}
     data = {{ name = "text", path = "none.txt" }}
     batch = {{ global = {}, micro = 1 }}
-    layout = {{ {} }}
+    layout = {{ {}, backend = "{}" }}
     optimizer = {{ name = "{}", lr = 1e-3, clip = 1.0 }}
     run = {{ steps = {}, threads = 1, reproducible_slots = {}, device = "{}", timeout_s = {} }}
   )",
-                                  kContext, 2 * std::max(ranks, 2), layout.keys, optimizer, kSteps,
-                                  has_slots ? std::max(ranks, 2) : 0, device, std::chrono::duration<double>(timeout).count()),
-                      "weft check");
+                  kContext, 2 * std::max(ranks, 2), layout.keys, options.backend, optimizer, kSteps,
+                  has_slots ? std::max(ranks, 2) : 0, options.device, std::chrono::duration<double>(options.timeout).count()),
+      "weft check");
 }
 
 CheckLine check_layout(const CheckedLayout& checked, const Recipe& recipe, const World& world, at::Device device) {

@@ -3,7 +3,6 @@
 
 #include <ATen/core/Tensor.h>
 
-#include <chrono>
 #include <string>
 #include <vector>
 
@@ -11,6 +10,7 @@
 #include "weft/program/memory.h"
 #include "weft/recipe/recipe.h"
 #include "weft/train/check/check_line.h"
+#include "weft/train/check/check_options.h"
 #include "weft/train/compare/layout_comparison.h"
 
 namespace weft {
@@ -30,7 +30,7 @@ const std::vector<CheckedLayout>& checked_layouts();
 
 /// A small GPT in this layout. If the ranks are a power of two and no sum is split, its bits are those of one device. Otherwise
 /// the optimizer is SGD: AdamW turns the rounding of tiny gradients into steps of the size of the learning rate.
-Recipe recipe_of(const CheckedLayout& layout, int ranks, const std::string& device, std::chrono::milliseconds timeout);
+Recipe recipe_of(const CheckedLayout& layout, int ranks, const CheckOptions& options);
 
 /// Trains it and one device for two steps and compares them (compare/compare_layouts.h), then measures memory. Collective over
 /// the world; the line is on rank 0. Throws as compare_layouts().

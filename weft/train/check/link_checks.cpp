@@ -59,7 +59,8 @@ CheckLine links_line(const std::vector<PairTime>& pairs, const std::vector<std::
                                        format_duration(std::max_element(pairs.begin(), pairs.end(), by_latency)->latency_s)));
 }
 
-std::vector<CheckLine> check_links(const World& world, at::Device device, std::chrono::milliseconds timeout) {
+std::vector<CheckLine> check_links(const World& world, BackendKind backend, at::Device device,
+                                   std::chrono::milliseconds timeout) {
   constexpr int kMostRounds = 3;
   const Mesh mesh(world, {{"all", world.size()}});
   const Group all = mesh.group(mesh.axis("all"), {.timeout = timeout});
@@ -70,7 +71,7 @@ std::vector<CheckLine> check_links(const World& world, at::Device device, std::c
   }
   std::vector<CheckLine> lines = {links_line(pairs, hosts)};
   if (device.is_cpu()) return lines;
-  const Group devices = mesh.group(mesh.axis("all"), {.device = device, .timeout = timeout});
+  const Group devices = mesh.group(mesh.axis("all"), {.backend = backend, .device = device, .timeout = timeout});
   const Link link = measure_link(devices, device, 2 * (world.size() - 1), /*beside=*/false);
   lines.push_back(
       check_ok("device links", fmt::format("all_reduce over {} by {}: {} per rank, latency {}", counted(world.size(), "rank"),

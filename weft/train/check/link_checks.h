@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "weft/comm/call/group_options.h"
 #include "weft/comm/world.h"
 #include "weft/train/check/check_line.h"
 #include "weft/train/measure/link_times.h"
@@ -16,7 +17,8 @@ namespace weft {
 /// Measures every pair of ranks (link_times.h), again up to two times while a link is slow, because another process may have
 /// disturbed it, and names links that are slow each time. On accelerators also an all-reduce of their tensors. Collective over
 /// the world; lines on rank 0.
-std::vector<CheckLine> check_links(const World& world, at::Device device, std::chrono::milliseconds timeout);
+std::vector<CheckLine> check_links(const World& world, BackendKind backend, at::Device device,
+                                   std::chrono::milliseconds timeout);
 
 /// The line about pairs: the range of their rates and latencies, or the slow ones.
 CheckLine links_line(const std::vector<PairTime>& pairs, const std::vector<std::string>& hosts);

@@ -7,7 +7,6 @@
 #include "weft/recipe/build/build_optimizer.h"
 #include "weft/recipe/build/open_data.h"
 #include "weft/train/compare/compare_layouts.h"
-#include "weft/train/process/device.h"
 #include "weft/train/run/options_of_recipe.h"
 #include "weft/train/run/recipe_agreement.h"
 #include "weft/train/run/shared_plan.h"
@@ -22,7 +21,7 @@ LayoutComparison compare_recipe(const Recipe& whole, const World& world, const C
   const ResolvedLayout& layout = plan.layout;
   const Datasets data = open_data(recipe);
   LayoutsToCompare compared{
-      .layout = {.axes = mesh_axes(layout), .options = trainer_options(recipe, layout, rank_device(recipe.run.device, world))},
+      .layout = {.axes = mesh_axes(layout), .options = trainer_options(recipe, layout, device_of(recipe, world))},
       .trained = {.model = [&recipe] { return build_model(recipe.model); },
                   .optimizer = optimizer_of(recipe.optimizer),
                   .batches = dataset_batches(data.training, sampler_of(*data.training, recipe.run.seed)),

@@ -21,7 +21,6 @@
 #include "weft/recipe/build/build_model.h"
 #include "weft/recipe/build/build_optimizer.h"
 #include "weft/train/measure/link_times.h"
-#include "weft/train/process/device.h"
 #include "weft/train/run/options_of_recipe.h"
 
 namespace weft {
@@ -105,7 +104,7 @@ class Profiler {
         options_(options),
         world_(world),
         mesh_(world, {{"dp", world.size()}}),
-        device_(rank_device(recipe.run.device, world)),
+        device_(device_of(recipe, world)),
         plan_(plan_without_program(recipe, world.size())),
         micro_batch_(plan_.layout.micro_batch) {}
 

@@ -5,6 +5,7 @@
 
 #include <string>
 
+#include "weft/comm/call/group_options.h"
 #include "weft/comm/world.h"
 
 namespace weft {
@@ -21,15 +22,17 @@ struct LocalPlace {
   int rank = 0;         ///< the local rank
   int size = 1;         ///< ranks on the host
   bool is_own = false;  ///< only this rank sees the devices
+  bool shares = false;  ///< a device may have several ranks
 };
 
 /// Returns the device for `wish`: "cpu", the name of a type of device in LibTorch, such as "cuda" (the one whose index is the
-/// local rank, or the first of the rank's own), or "auto": one of those seen if there are any, else the CPU. Throws InputError
-/// if the host has fewer devices than ranks, also for "auto": training on the CPU beside GPUs would silently be far slower.
+/// local rank, or the first of the rank's own), or "auto": one of those seen if there are any, else the CPU. If the host has
+/// fewer devices than ranks and ranks may share them, neighbouring ranks do. Otherwise throws InputError, also for "auto":
+/// training on the CPU beside GPUs would silently be far slower.
 at::Device device_of_rank(const std::string& wish, const LocalPlace& place, const SeenDevices& seen);
 
 /// The same for this rank and what its process sees; makes it the calling thread's current device, where "cuda" without an
-/// index leads.
-at::Device rank_device(const std::string& wish, const World& world);
+/// index leads. Ranks may share a device if their groups use `backend` "shm" or "gloo": NCCL takes one rank per GPU.
+at::Device rank_device(const std::string& wish, const World& world, BackendKind backend);
 
 }  // namespace weft

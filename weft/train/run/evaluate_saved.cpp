@@ -21,7 +21,6 @@
 #include "weft/recipe/read/read_recipe.h"
 #include "weft/recipe/read/recipe_paths.h"
 #include "weft/recipe/read/saved_recipe.h"
-#include "weft/train/process/device.h"
 #include "weft/train/run/evaluation_sets.h"
 #include "weft/train/run/final_report.h"
 #include "weft/train/run/options_of_recipe.h"
@@ -171,7 +170,7 @@ EvaluatedWeights evaluate_saved(const EvaluationPlan& plan, const World& world,
   const Mesh mesh(world, mesh_axes(layout));
   const Datasets data = open_data(recipe);
   EvaluationSets sets(recipe, data, layout.micro_batch, mesh.join({"dp", "shard"}).index, layout.data_ranks());
-  TrainerOptions options = trainer_options(recipe, layout, rank_device(recipe.run.device, world));
+  TrainerOptions options = trainer_options(recipe, layout, device_of(recipe, world));
   options.parameters = {{.names = "*", .frozen = true}};
   options.agreement = recipe_agreement(recipe, data) + fmt::format("weights: {}\n", plan.weights);
   Trainer trainer(mesh, build_model(recipe.model), Sgd{.momentum = 0.0}, options);

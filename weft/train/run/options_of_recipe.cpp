@@ -12,8 +12,15 @@
 #include "weft/base/cores.h"
 #include "weft/base/slurm_step.h"
 #include "weft/base/time_limit.h"
+#include "weft/train/process/device.h"
 
 namespace weft {
+
+namespace {
+
+BackendKind backend_of(const Recipe& recipe) { return kBackends.value_of(recipe.layout.backend, "layout.backend"); }
+
+}  // namespace
 
 int threads_of(const Recipe& recipe, const World& world) {
   if (recipe.run.threads) return static_cast<int>(*recipe.run.threads);
@@ -97,6 +104,10 @@ std::string learning_rate_rule(const Recipe& recipe) {
   return fmt::format("{} x {} ({})", recipe.optimizer.lr, rule == "sqrt" ? "sqrt(" + factor + ")" : factor, rule);
 }
 
+at::Device device_of(const Recipe& recipe, const World& world) {
+  return rank_device(recipe.run.device, world, backend_of(recipe));
+}
+
 TrainerOptions trainer_options(const Recipe& recipe, const ResolvedLayout& layout, at::Device device) {
   return {.global_batch = layout.global_batch,
           .micro_batch = layout.micro_batch,
@@ -110,7 +121,7 @@ TrainerOptions trainer_options(const Recipe& recipe, const ResolvedLayout& layou
           .bucket_bytes = layout.bucket_bytes,
           .layout = layout.options,
           .votes = {.count = layout.votes},
-          .communication = {.backend = kBackends.value_of(recipe.layout.backend, "layout.backend"),
+          .communication = {.backend = backend_of(recipe),
                             .device = device,
                             .across_hosts = kAcrossHosts.value_of(recipe.layout.across_hosts, "layout.across_hosts"),
                             .timeout = timeout_of(recipe)}};

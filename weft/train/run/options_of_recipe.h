@@ -21,6 +21,9 @@ int threads_of(const Recipe& recipe, const World& world);
 /// Deadline of every wait.
 std::chrono::milliseconds timeout_of(const Recipe& recipe);
 
+/// The device of this rank by run.device and layout.backend (train/process/device.h).
+at::Device device_of(const Recipe& recipe, const World& world);
+
 /// Axes of the mesh for the layout's ranks.
 std::vector<AxisSize> mesh_axes(const ResolvedLayout& layout);
 

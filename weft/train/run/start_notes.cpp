@@ -99,15 +99,24 @@ std::vector<std::string> noise_notes(const Recipe& recipe, const ResolvedLayout&
       counted(layout.micro_batch, "sample"))};
 }
 
+std::vector<std::string> backend_notes(const Recipe& recipe, const ResolvedLayout& layout, at::Device device) {
+  const std::string& backend = recipe.layout.backend;
+  if (device.is_cpu() || layout.world == 1 || (backend != "shm" && backend != "gloo")) return {};
+  return {fmt::format(
+      "layout.backend = \"{}\": ranks exchange tensors through the host's memory, which is slower than between GPUs", backend)};
+}
+
 }  // namespace
 
-std::vector<std::string> start_notes(const Recipe& recipe, const ResolvedLayout& layout, const Datasets& data) {
+std::vector<std::string> start_notes(const Recipe& recipe, const ResolvedLayout& layout, const Datasets& data,
+                                     at::Device device) {
   std::vector<std::string> notes = passed_over_notes(data);
   const auto add = [&notes](const std::vector<std::string>& more) { notes.insert(notes.end(), more.begin(), more.end()); };
   add(left_out_notes(data));
   add(fullness_notes(data));
   if (const std::string lengths = run_lengths_text(recipe, data.training->size()); !lengths.empty()) notes.push_back(lengths);
   add(noise_notes(recipe, layout));
+  add(backend_notes(recipe, layout, device));
   return notes;
 }
 

@@ -29,8 +29,9 @@ DataNotes left_out(const Datasets& data);
 /// Files among the data that are not read (Dataset::passed_over()): how many, and the first few names; empty: none.
 std::vector<std::string> passed_over_notes(const Datasets& data);
 
-/// All notes before the first step: skipped and left-out data, fill ratio of packed windows, the run's lengths in steps, and a
-/// run.noise_scale with nothing to measure.
-std::vector<std::string> start_notes(const Recipe& recipe, const ResolvedLayout& layout, const Datasets& data);
+/// All notes before the first step: skipped and left-out data, fill ratio of packed windows, the run's lengths in steps, a
+/// run.noise_scale with nothing to measure, and a layout.backend that is slow on `device`.
+std::vector<std::string> start_notes(const Recipe& recipe, const ResolvedLayout& layout, const Datasets& data,
+                                     at::Device device);
 
 }  // namespace weft

@@ -17,7 +17,6 @@
 #include "weft/recipe/run_target.h"
 #include "weft/report/loss_trend.h"
 #include "weft/report/meter.h"
-#include "weft/train/process/device.h"
 #include "weft/train/run/data_text.h"
 #include "weft/train/run/evaluation_sets.h"
 #include "weft/train/run/final_report.h"
@@ -50,7 +49,7 @@ class Run {
         target_(parse_run_target(recipe.run.target)),
         plan_(shared_plan(recipe, world)),
         layout_(plan_.layout),
-        device_(rank_device(recipe.run.device, world)),
+        device_(device_of(recipe, world)),
         world_(world),
         mesh_(world, mesh_axes(layout_)),
         data_(open_data(recipe)),
@@ -73,7 +72,7 @@ class Run {
   FinalReport operator()() {
     held_ = hold_folders(recipe_.save, world_, trainer_.timeout(), options_.board, options_.on_note);
     saver_.hold(held_, options_.on_note);
-    show(start_notes(recipe_, layout_, data_));
+    show(start_notes(recipe_, layout_, data_, device_));
     trainer_.start();
     check_shared_folder(recipe_.save.folder, world_, trainer_.timeout());
     resume_run();

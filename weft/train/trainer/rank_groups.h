@@ -1,8 +1,7 @@
 // RankGroups: the groups used by a rank's steps, made once. Axes that join the same ranks share one.
 #pragma once
 
-#include <c10/util/Exception.h>
-
+#include <exception>
 #include <type_traits>
 #include <vector>
 
@@ -21,20 +20,24 @@ struct RankGroups {
     for (const Group& group : all) group.throw_if_failed();
   }
 
+  void settle() const {
+    for (const Group& group : all) group.settle();
+  }
+
   /// Returns call(). Its results count only if no group has failed on a device meanwhile; throws that group's error, also
-  /// instead of LibTorch's.
+  /// instead of another one: after a failure the host reads what happens to be in memory, such as a loss that is NaN.
   template <class Call>
   auto checked(const Call& call) const {
     try {
       if constexpr (std::is_void_v<decltype(call())>) {
         call();
-        throw_if_failed();
+        settle();
       } else {
         auto result = call();
-        throw_if_failed();
+        settle();
         return result;
       }
-    } catch (const c10::Error&) {
+    } catch (const std::exception&) {
       throw_if_failed();
       throw;
     }
