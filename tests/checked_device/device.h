@@ -1,7 +1,9 @@
 // The checked device, installed once per test process.
 #pragma once
 
+#include <ATen/DeviceAccelerator.h>
 #include <ATen/core/Tensor.h>
+#include <ATen/ops/ones.h>
 #include <c10/core/Event.h>
 #include <c10/core/StreamGuard.h>
 #include <c10/core/impl/VirtualGuardImpl.h>
@@ -27,9 +29,13 @@ inline at::Device device(int index = 0) {
 inline at::TensorOptions on(int index = 0) { return at::TensorOptions().device(device(index)); }
 
 inline c10::Stream new_stream_of(int index = 0) {
-  return c10::impl::VirtualGuardImpl(kType).getStreamFromGlobalPool(device(index));
+  const at::Device of = device(index);
+  return c10::impl::VirtualGuardImpl(kType).getStreamFromGlobalPool(of);
 }
-inline c10::Stream stream_of(int index = 0) { return c10::impl::VirtualGuardImpl(kType).getStream(device(index)); }
+inline c10::Stream stream_of(int index = 0) {
+  const at::Device of = device(index);
+  return c10::impl::VirtualGuardImpl(kType).getStream(of);
+}
 
 /// `later` waits for what `earlier` has been given.
 inline void follow(const c10::Stream& later, const c10::Stream& earlier) {
@@ -37,6 +43,28 @@ inline void follow(const c10::Stream& later, const c10::Stream& earlier) {
   event.record(earlier);
   event.block(later);
 }
+
+/// Waits of the host that end all that was asked for before.
+inline void settle() {
+  for (int i = 0; i < at::accelerator::deviceCount(); ++i) at::accelerator::synchronizeDevice(static_cast<at::DeviceIndex>(i));
+}
+
+inline at::Tensor ones(int index = 0) { return at::ones({16}, on(index)); }
+inline at::Tensor pinned_ones() {
+  device();
+  return at::ones({16}, at::TensorOptions().pinned_memory(true));
+}
+
+/// Memory written on a stream of its own, which nobody has waited for.
+struct Written {
+  c10::Stream stream = new_stream_of();
+  at::Tensor tensor = ones();
+  Written() {
+    follow(stream, stream_of());
+    const c10::StreamGuard guard(stream);
+    tensor.add_(1);
+  }
+};
 
 /// What `run` throws; "" if nothing.
 template <class Run>

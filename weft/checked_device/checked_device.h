@@ -82,11 +82,12 @@ class OwnDevice {
   int outer_;
 };
 
-/// What orders work, each kind counted by device.
+/// What orders work or places it, each kind counted by device.
 enum class Ordering {
   wait,           ///< a stream waits for an event, or for a call of NCCL's (Work::wait)
   record_stream,  ///< record_stream()
-  synchronise,    ///< the host waits for an event, a stream or the device
+  synchronise,    ///< the host waits for an event, a stream, the device, or a copy of pinned memory that is not `non_blocking`
+  set_device,     ///< a thread's current device becomes this one: by a guard, at a guard's end, or by set_device
 };
 
 /// How many of these a device has been given since the start.

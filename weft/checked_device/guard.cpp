@@ -38,12 +38,12 @@ struct Guard final : public c10::impl::DeviceGuardImplInterface {
   c10::DeviceType type() const override { return kDevice; }
   c10::Device exchangeDevice(c10::Device to) const override {
     const c10::Device before = device(current_device());
-    set_current_device(index(to));
+    switch_device(index(to));
     return before;
   }
   c10::Device getDevice() const override { return device(current_device()); }
-  void setDevice(c10::Device to) const override { set_current_device(index(to)); }
-  void uncheckedSetDevice(c10::Device to) const noexcept override { set_current_device(index(to)); }
+  void setDevice(c10::Device to) const override { switch_device(index(to)); }
+  void uncheckedSetDevice(c10::Device to) const noexcept override { switch_device(index(to)); }
   c10::Stream getStream(c10::Device of) const override { return current_stream(index(of)); }
   c10::Stream getDefaultStream(c10::Device of) const override { return c10::Stream(c10::Stream::UNSAFE, device(index(of)), 0); }
   c10::Stream getStreamFromGlobalPool(c10::Device of, bool) const override { return new_stream(index(of)); }
@@ -94,11 +94,11 @@ struct Hooks final : public at::PrivateUse1HooksInterface {
   bool hasPrimaryContext(c10::DeviceIndex) const override { return true; }
   void init() const override {}
   c10::DeviceIndex deviceCount() const override { return static_cast<c10::DeviceIndex>(num_devices()); }
-  void setCurrentDevice(c10::DeviceIndex device) const override { set_current_device(device); }
+  void setCurrentDevice(c10::DeviceIndex device) const override { switch_device(device); }
   c10::DeviceIndex getCurrentDevice() const override { return static_cast<c10::DeviceIndex>(current_device()); }
   c10::DeviceIndex exchangeDevice(c10::DeviceIndex device) const override {
     const auto before = getCurrentDevice();
-    set_current_device(device);
+    switch_device(device);
     return before;
   }
   c10::DeviceIndex maybeExchangeDevice(c10::DeviceIndex device) const override { return exchangeDevice(device); }

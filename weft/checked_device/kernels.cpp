@@ -1,7 +1,6 @@
 #include "weft/checked_device/kernels.h"
 
 #include <ATen/EmptyTensor.h>
-#include <c10/core/DeviceGuard.h>
 #include <c10/util/ScopeExit.h>
 
 #include <mutex>
@@ -24,6 +23,20 @@ void refuse_pinned(const std::optional<bool>& pinned) {
 
 /// The operator that allocates: the one that runs, or else this.
 const char* name_or(const char* own) { return *running_operator() == 0 ? own : running_operator(); }
+
+/// Makes the device current that memory is asked for on.
+class Allocating {
+ public:
+  explicit Allocating(const std::optional<c10::Device>& device) : outer_(current_device()) {
+    if (device && device->has_index()) set_current_device(device->index());
+  }
+  ~Allocating() { set_current_device(outer_); }
+  Allocating(const Allocating&) = delete;
+  Allocating& operator=(const Allocating&) = delete;
+
+ private:
+  int outer_;
+};
 
 /// A copy between host and device.
 struct Transfer {
@@ -48,7 +61,7 @@ void check_between_devices(const at::Tensor& from, const at::Tensor& to, int act
 at::Tensor empty(c10::IntArrayRef size, std::optional<c10::ScalarType> dtype, std::optional<c10::Layout>,
                  std::optional<c10::Device> device, std::optional<bool> pinned, std::optional<c10::MemoryFormat> format) {
   refuse_pinned(pinned);
-  const c10::DeviceGuard guard(c10::device_or_default(device));
+  const Allocating there(device);
   const RunningOperator running(name_or("aten::empty"));
   return at::detail::empty_generic(size, device_allocator(), kKeys, c10::dtype_or_default(dtype), format);
 }
@@ -56,7 +69,7 @@ at::Tensor empty(c10::IntArrayRef size, std::optional<c10::ScalarType> dtype, st
 at::Tensor empty_strided(c10::IntArrayRef size, c10::IntArrayRef stride, std::optional<c10::ScalarType> dtype,
                          std::optional<c10::Layout>, std::optional<c10::Device> device, std::optional<bool> pinned) {
   refuse_pinned(pinned);
-  const c10::DeviceGuard guard(c10::device_or_default(device));
+  const Allocating there(device);
   const RunningOperator running(name_or("aten::empty_strided"));
   return at::detail::empty_strided_generic(size, stride, device_allocator(), kKeys, c10::dtype_or_default(dtype));
 }
@@ -89,7 +102,7 @@ at::Tensor copy_from(const at::Tensor& from, const at::Tensor& to, bool non_bloc
     if (from_device != to_device) {
       transfer.host = (from_device ? to : from).storage().data();
       transfer.to_host = from_device;
-      transfer.waits = !non_blocking || !is_pinned(transfer.host);
+      transfer.waits = !is_pinned(transfer.host) || (!non_blocking && !is_dropped(Ordering::synchronise, device));
       transfer.ends = !non_blocking || from_device;
       begin_pinned_copy(transfer.host, transfer.to_host, now);
     }

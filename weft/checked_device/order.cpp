@@ -125,6 +125,14 @@ void set_current_device(int device) {
   device_now = device;
 }
 
+void switch_device(int device) {
+  if (device != device_now) {
+    const std::lock_guard lock(order().mutex);
+    if (is_dropped(Ordering::set_device, device)) return;
+  }
+  set_current_device(device);
+}
+
 c10::Stream current_stream(int device) {
   return c10::Stream(c10::Stream::UNSAFE, c10::Device(kDevice, static_cast<c10::DeviceIndex>(device)), stream_now[device]);
 }

@@ -46,6 +46,7 @@ void violate(const std::string& text, bool may_throw);
 /// The calling thread's current device and stream.
 int current_device();
 void set_current_device(int device);
+void switch_device(int device);  ///< the same, asked for by the code under test
 c10::Stream current_stream(int device);
 c10::Stream exchange_stream(const c10::Stream& stream);
 c10::Stream new_stream(int device);

@@ -34,8 +34,11 @@ class HostStore : public OffloadStore {
     return room;
   }
   void release(int room) override { free_.emplace(rooms_[room].numel(), room); }
-  void put(int room, const at::Tensor& tensor) override { view_of(room, tensor).copy_(tensor); }
-  void get(int room, const at::Tensor& tensor) override { tensor.variable_data().copy_(view_of(room, tensor)); }
+  // Only copies use rooms, all on the device's stream: the host does not wait.
+  void put(int room, const at::Tensor& tensor) override { view_of(room, tensor).copy_(tensor, /*non_blocking=*/pinned_); }
+  void get(int room, const at::Tensor& tensor) override {
+    tensor.variable_data().copy_(view_of(room, tensor), /*non_blocking=*/pinned_);
+  }
 
  private:
   at::Tensor view_of(int room, const at::Tensor& like) const {

@@ -4,7 +4,6 @@
 #include <ATen/ops/maximum.h>
 #include <ATen/ops/minimum.h>
 #include <ATen/ops/zeros.h>
-#include <c10/core/DeviceGuard.h>
 #include <c10/util/Exception.h>
 #include <fmt/format.h>
 
@@ -151,7 +150,6 @@ class NcclRules final : public c10d::Backend {
                       });
   }
   Pending barrier(const c10d::BarrierOptions&) override {
-    const c10::DeviceGuard guard(device_);
     Tensors flag{at::zeros({1}, at::TensorOptions().device(device_))};
     Pending work = allreduce(flag, {});
     work->wait();

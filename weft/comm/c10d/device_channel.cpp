@@ -124,7 +124,6 @@ DeviceChannel::~DeviceChannel() {
   records_.reset();
   if (aborted_) return;
   try {
-    const c10::DeviceGuard current(device_);
     engine_->shutdown();
   } catch (const std::exception&) {  // it has nothing in flight
   }
@@ -189,7 +188,6 @@ void DeviceChannel::report(const Call& call, const std::exception& error) {
 void DeviceChannel::abort() {
   if (aborted_.exchange(true)) return;
   try {
-    const c10::DeviceGuard current(device_);
     engine_->abort();
   } catch (const std::exception&) {  // the group's own error says more
   }

@@ -28,7 +28,8 @@ struct DeviceEngineOptions {
 
 /// Connects the group's ranks; each calls it once, with its device current. The engine runs each call on a stream of its own,
 /// after the work on the caller's current stream; Work::wait() makes the current stream wait, not the host; abort(), from any
-/// thread, ends calls in flight. May throw c10::Error, or InputError.
+/// thread, ends calls in flight. It and shutdown() may be called with another device current. May throw c10::Error, or
+/// InputError.
 using DeviceEngineFactory = std::function<c10::intrusive_ptr<c10d::Backend>(const DeviceEngineOptions&)>;
 
 /// An engine of a device type.

@@ -102,6 +102,7 @@ void Trainer::begin_save(const std::string& path, const SaveOptions& options, bo
         looked.look_at(part);
         s.staging.add(part);
       });
+      s.staging.finish();
       refused = meeting.verdict(looked.error());
       if (!refused.empty()) return s.staging.clear();
       job.write = [&s](DataWriter& writer) {
