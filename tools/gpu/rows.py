@@ -27,11 +27,11 @@ ROWS = [  # name, recipe, settings, largest difference
 ]
 
 
-def write_images(folder):
-    """Random images as CIFAR-10's files."""
+def write_images(folder, count):
+    """Random images as CIFAR-10's files, `count` in each."""
     folder.mkdir()
     source = random.Random(0)
     for name in [f"data_batch_{number}.bin" for number in range(1, 6)] + ["test_batch.bin"]:
-        images = bytearray(source.randbytes(10000 * 3073))
-        images[::3073] = bytes(index % 10 for index in range(10000))
+        images = bytearray(source.randbytes(count * 3073))
+        images[::3073] = bytes(index % 10 for index in range(count))
         (folder / name).write_bytes(images)
