@@ -23,6 +23,12 @@ def asleep():
     return subprocess.run(["pgrep", "-xf", SLEEP], stdout=subprocess.PIPE, text=True).stdout.split()
 
 
+def wait_until(condition):
+    until = time.monotonic() + 20
+    while not condition() and time.monotonic() < until:
+        time.sleep(0.1)
+
+
 class Scratch(unittest.TestCase):
     def setUp(self):
         folder = tempfile.TemporaryDirectory()
@@ -67,7 +73,7 @@ class Parts(Scratch):
         begin = time.monotonic()
         good, found = self.do(("hangs", 2, 1, lambda run: run.command(HANGS)), ("runs", 9, 0, lambda run: run.row("a", True, "")),
                               ("hangs too", 60, 0, lambda run: run.command(HANGS)), ("late", 60, 1, lambda run: None), limit_s=9)
-        self.assertLess(time.monotonic() - begin, 16)
+        self.assertLess(time.monotonic() - begin, 25)
         self.assertEqual(asleep(), [])
         self.assertEqual([status for _, status, _ in found], ["failed", "ok", "failed", "not run"])
         self.assertEqual(found[0][2], "bash: not done after 2 s: begun")
@@ -97,12 +103,10 @@ class Whole(Scratch):
     def test_it_is_ended(self):
         """Parts that are done are on disk; nothing is left behind."""
         process = self.check(self.fake(f"[[ $1 == version ]] && echo 'weft 1' || {SLEEP}"), PYTHONPATH="")
-        for _ in range(200):
-            if asleep():
-                break
-            time.sleep(0.1)
+        wait_until(asleep)
         process.send_signal(signal.SIGTERM)
         process.communicate()
+        wait_until(lambda: not asleep())
         self.assertEqual(asleep(), [])
         parts = self.results()["parts"]
         self.assertEqual([(part["status"], part["reason"]) for part in (parts[1], parts[-1])], [("ok", ""), ("not run", "not reached")])
@@ -122,8 +126,8 @@ class Whole(Scratch):
         rows = {f"{part['name']}: {row['name']}": row["status"] for part in results["parts"] for row in part["rows"]}
         for part in results["parts"]:
             self.assertTrue(part["rows"] if part["status"] == "ok" else part["reason"], part)
-        for name in ("check_2: layout zero-3", "rows: llama, bf16", "suites: test_device Table/DeviceParity", "rates: small, bf16: weft",
-                     "sanitizer: cifar10", "resume: after step 3"):
+        for name in ("check_2: layout zero-3", "rows: llama, bf16", "rows: gpt, 2 ranks, zero-3", "suites: test_device Table/DeviceParity",
+                     "rates: small, bf16: weft", "sanitizer: cifar10", "resume: after step 3"):
             self.assertEqual(rows.get(name), "ok", f"{name}\n{out}")
         for name in ("machine: GPU", "sanitizer: racecheck", "rates: small, bf16: PyTorch, compiled"):
             self.assertEqual(rows.get(name), "not run", f"{name}\n{out}")

@@ -7,7 +7,7 @@ import shutil
 import sys
 import time
 
-from place import LITTLE, attempt, relative_difference
+from place import LITTLE, attempt, relative_difference, torch_folder
 from run import FAILED, NOT_RUN, OK, CommandFailed, NotRun
 from rows import EXACT, ROWS
 
@@ -15,7 +15,7 @@ VERDICTS = {"ok": OK, "FAILED": FAILED, "-": NOT_RUN}
 # Test programs that run on a device of this type: which tests of each, and which in a dry run.
 SUITES = [("test_device", "Table/DeviceParity.*:InBackground/DeviceResume.*", "*/dp_gpt2:*/pp_1f1b2")]
 # In a dry run, one of each recipe and one of each kind of option.
-DRY_ROWS = ("gpt, slots", "gpt, offload to host", "llama, bf16", "resnet")
+DRY_ROWS = ("gpt, slots", "gpt, offload to host", "llama, bf16", "resnet", "gpt, 2 ranks, zero-3")
 TOOLS = {  # compute-sanitizer's, with its line for no error, and what it needs to see
     "memcheck": ("ERROR SUMMARY: 0 errors", {"PYTORCH_NO_CUDA_MEMORY_CACHING": "1"}),  # each tensor an allocation of its own
     "initcheck": ("ERROR SUMMARY: 0 errors", {"PYTORCH_NO_CUDA_MEMORY_CACHING": "1"}),
@@ -47,11 +47,8 @@ def build(run, place):
         return run.row("weft", True, f"{version}; was built before")
     if place.dry:
         raise NotRun(f"{place.build / 'weft'} is not built")
-    begin, libtorch = time.monotonic(), []
-    if "PyTorch" in run.about["machine"]:
-        script = "import pathlib, torch; print(pathlib.Path(torch.__file__).parent)"
-        libtorch = [f"-DLIBTORCH_ROOT={run.command([sys.executable, '-c', script]).strip()}"]
-    run.command(["cmake", "--preset", "cuda", "-S", place.root, *libtorch])
+    begin = time.monotonic()
+    run.command(["cmake", "--preset", "cuda", "-S", place.root, *([f"-DLIBTORCH_ROOT={torch_folder()}"] if torch_folder() else [])])
     run.command(["cmake", "--build", place.build, "--target", "gpu_check"])
     run.about["machine"]["weft"] = version = run.command([place.program("weft"), "version"]).strip()
     run.row("weft", True, f"{version}; built in {time.monotonic() - begin:.0f} s")
@@ -90,16 +87,16 @@ def rows(run, place):
     place.write_images()
 
     def both(row):
-        name, recipe, settings, _ = row
+        name, recipe, settings, _, *more = row
         try:
-            return [place.train(run, f"{name}, {side}", recipe, settings, device)
+            return [place.train(run, f"{name}, {side}", recipe, settings, device, more=more)
                     for side, device in (("here", place.device), ("cpu", "cpu"))]
         except (CommandFailed, NotRun) as error:
             return error
 
     chosen = [row for row in ROWS if not place.dry or row[0] in DRY_ROWS]
     with concurrent.futures.ThreadPoolExecutor(max(1, os.cpu_count() // 2)) as pool:
-        for (name, _, _, most), found in zip(chosen, pool.map(both, chosen)):
+        for (name, _, _, most, *_), found in zip(chosen, pool.map(both, chosen)):
             if isinstance(found, Exception):
                 run.fault(name, found)
                 continue

@@ -73,7 +73,8 @@ def forecast(run, place):
             taken = max(found["peak_device_mb"], default=None)
             text = f"memory {taken:.0f} MiB, {taken / planned:.2f} of" if taken else "memory was not measured;"
             run.row(name, True, f"{text} the forecast {planned:.0f} MiB; step {ms:.1f} ms, {ms / step_ms:.2f} of the forecast "
-                    f"{step_ms:.1f} ms", mib={"forecast": planned, "measured": taken}, memory=memory, step_ms={"forecast": step_ms, "measured": ms})
+                    f"{step_ms:.1f} ms", memory=memory, mib={"forecast": planned, "measured": taken},
+                    step_ms={"forecast": step_ms, "measured": ms})
 
         attempt(run, name, one)
 

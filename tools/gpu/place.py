@@ -1,11 +1,10 @@
 """What a check runs on: the programs of a build or of a packed folder, the device, the text and the sizes."""
 import dataclasses
+import importlib.util
 import json
 import os
 import pathlib
 import shutil
-import subprocess
-import sys
 
 from rows import write_images
 from run import CommandFailed, NotRun
@@ -22,12 +21,17 @@ LITTLE = {
 }
 
 
+def torch_folder():
+    """Where this Python's PyTorch is, which is LibTorch's; None without one."""
+    found = importlib.util.find_spec("torch")
+    return found and pathlib.Path(found.origin).parent
+
+
 def library_folders(packed, work):
-    """Folders of the packed libraries, which it unpacks, and of those that this Python's PyTorch uses, for LD_LIBRARY_PATH."""
+    """Folders of the packed libraries, which it unpacks, and of those of PyTorch, for LD_LIBRARY_PATH."""
     shutil.unpack_archive(packed / "libs.tar.gz", work / "libs")
-    script = "import pathlib, torch; t = pathlib.Path(torch.__file__).parent; print(t / 'lib', *t.parent.glob('nvidia/*/lib'), sep=':')"
-    torch = subprocess.run([sys.executable, "-c", script], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, timeout=60).stdout
-    return f"{work / 'libs'}:{torch.strip()}".rstrip(":")
+    torch = torch_folder()
+    return ":".join(map(str, [work / "libs", *([torch / "lib", *torch.parent.glob("nvidia/*/lib")] if torch else [])]))
 
 
 def settings_of(sizes, **others):

@@ -3,7 +3,7 @@ import random
 
 # Largest relative differences of a loss: float32; rounded types and dropout; batch normalisation over few images, which amplifies them.
 EXACT, ROUNDED, NORMALISED = 1e-5, 5e-3, 5e-2
-ROWS = [  # name, recipe, settings, largest difference
+ROWS = [  # name, recipe, settings, largest difference, options
     ("gpt", "gpt", [], EXACT),
     ("llama", "llama", [], EXACT),
     ("gpt, micro-batches", "gpt", ["batch.micro=4"], EXACT),
@@ -24,6 +24,10 @@ ROWS = [  # name, recipe, settings, largest difference
     ("resnet", "cifar10", [], NORMALISED),
     ("resnet, lars", "cifar10", ["optimizer.name=lars", "optimizer.lr=0.1"], NORMALISED),
     ("resnet, bf16", "cifar10", ["layout.precision=bf16"], NORMALISED),
+    # Ranks that share the GPU.
+    ("gpt, 2 ranks", "gpt", ["layout.backend=shm"], EXACT, "-n", "2"),
+    ("gpt, 2 ranks, zero-3", "gpt", ["layout.backend=shm", "layout.shard_level=parameters"], EXACT, "-n", "2"),
+    ("gpt, 2 ranks, pipeline", "gpt", ["layout.backend=gloo", "layout.pp=2"], EXACT, "-n", "2"),
 ]
 
 

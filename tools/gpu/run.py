@@ -5,6 +5,7 @@ import json
 import math
 import os
 import pathlib
+import shutil
 import signal
 import subprocess
 import threading
@@ -148,23 +149,30 @@ class Run:
         return out
 
     def kill(self, *_):
-        """For signals: what runs must not outlive this program."""
-        for pid in list(self.live):
+        """For signals: what runs must not outlive this program. A child may be too young to be among the living."""
+        children = {pid for pid, (parent, _) in processes().items() if parent == os.getpid()}
+        for pid in self.live | children:
             signal_session(pid, signal.SIGKILL)
+        shutil.rmtree(self.work, ignore_errors=True)
         os._exit(1)  # results.json has been written
+
+
+def processes():
+    """The parent and session of each process."""
+    found = {}
+    for stat in pathlib.Path("/proc").glob("[0-9]*/stat"):
+        try:
+            state, parent, _, leader = stat.read_text().rsplit(")", 1)[1].split()[:4]
+        except OSError:
+            continue
+        if state != "Z":
+            found[int(stat.parent.name)] = (int(parent), int(leader))
+    return found
 
 
 def session(leader):
     """Processes that `leader` started, with it: a launcher puts ranks into process groups of their own."""
-    found = []
-    for stat in pathlib.Path("/proc").glob("[0-9]*/stat"):
-        try:
-            state, _, _, of = stat.read_text().rsplit(")", 1)[1].split()[:4]
-        except OSError:
-            continue
-        if int(of) == leader and state != "Z":
-            found.append(int(stat.parent.name))
-    return sorted(found)
+    return sorted(pid for pid, (_, of) in processes().items() if of == leader)
 
 
 def signal_session(leader, number):

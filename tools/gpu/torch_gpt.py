@@ -7,7 +7,6 @@ import argparse
 import json
 import pathlib
 import statistics
-import tempfile
 import time
 
 import torch
@@ -60,8 +59,8 @@ def main():
     torch.manual_seed(0)
     model = Gpt(a).to(a.device)
     if a.ddp:
-        store = torch.distributed.FileStore(tempfile.mkstemp()[1], 1)
-        torch.distributed.init_process_group("nccl" if a.device == "cuda" else "gloo", store=store, rank=0, world_size=1)
+        backend = "nccl" if a.device == "cuda" else "gloo"
+        torch.distributed.init_process_group(backend, store=torch.distributed.HashStore(), rank=0, world_size=1)
     forward = torch.nn.parallel.DistributedDataParallel(model) if a.ddp else torch.compile(model) if a.compile else model
     optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3, weight_decay=0.1, fused=True)
     data = torch.frombuffer(bytearray(a.text.read_bytes()), dtype=torch.uint8)
