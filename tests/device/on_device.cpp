@@ -2,8 +2,10 @@
 
 #include <ATen/DeviceAccelerator.h>
 
+#include <stdexcept>
 #include <torch/csrc/distributed/c10d/Backend.hpp>
 
+#include "weft/base/environment.h"
 #include "weft/checked_device.h"
 #include "weft/comm/c10d/device_engines.h"
 #include "weft/comm/c10d/operations.h"
@@ -27,13 +29,24 @@ void install_once() {
   (void)installed;
 }
 
+std::string device_name() { return env_string("WEFT_TEST_DEVICE").value_or(""); }
+
 }  // namespace
 
+bool is_checked_device() { return device_name().empty(); }
+
 Strategy on_device(Strategy strategy) {
-  install_once();
-  strategy.backend = BackendKind::automatic;
-  strategy.operators = false;
-  strategy.device = [](int rank) { return at::Device(at::kPrivateUse1, static_cast<at::DeviceIndex>(rank)); };
+  constexpr int kMostRanks = 4;
+  const std::string name = device_name();
+  strategy.operators = name == "cpu";
+  strategy.backend = BackendKind::shm;
+  if (name == "cpu") return strategy;
+  if (name.empty()) install_once();
+  const at::DeviceType type = name.empty() ? at::kPrivateUse1 : at::Device(name).type();
+  const int count = at::accelerator::deviceCount();
+  if (count == 0) throw std::runtime_error("WEFT_TEST_DEVICE=" + name + ": LibTorch sees no such device");
+  if (count >= kMostRanks) strategy.backend = BackendKind::automatic;
+  strategy.device = [type, count](int rank) { return at::Device(type, static_cast<at::DeviceIndex>(rank % count)); };
   return strategy;
 }
 

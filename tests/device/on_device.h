@@ -1,4 +1,5 @@
-// Trainings on the checked device, over its NCCL rules: rank r has device r.
+// Trainings on the checked device, over its NCCL rules: rank r has device r. With WEFT_TEST_DEVICE=cuda on GPUs instead, which
+// ranks share if there are less than four (tools/gpu_check); with "cpu" on LibTorch's operators on the CPU.
 #pragma once
 
 #include <string>
@@ -7,7 +8,10 @@
 
 namespace weft {
 
-/// The same strategy on the checked device, installed once per process.
+/// Whether it is the checked device, which has the CPU's bits; others round otherwise.
+bool is_checked_device();
+
+/// The same strategy on the device, which is installed once per process.
 Strategy on_device(Strategy strategy);
 
 /// What the device has to say since the last call, a line each.

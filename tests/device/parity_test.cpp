@@ -1,10 +1,11 @@
 // Trainings on the checked device, over NCCL's rules: nothing is said of any row, and the bits are those of the CPU where it
-// runs the same operators.
+// runs the same operators. On another device (on_device.h) they are the CPU's within rounding.
 #include <gtest/gtest.h>
 
 #include <functional>
 #include <ostream>
 #include <string>
+#include <variant>
 #include <vector>
 
 #include "tests/data/temp_folder.h"
@@ -124,16 +125,30 @@ std::vector<Row> rows() {
 
 class DeviceParity : public testing::TestWithParam<Row> {};
 
-TEST_P(DeviceParity, HasTheBitsOfTheCpu) {
+/// Where sums are rounded otherwise: the tolerance of losses and norms, and of weights unless the optimizer divides small
+/// gradients by their size, which amplifies rounding.
+void expect_rounded(const Trained& actual, const Trained& expected, const Row& row) {
+  const bool is_narrow = row.strategy.layout.precision != Precision::fp32;
+  const bool is_convolution = row.job == std::string("cnn");  // TF32 on GPUs
+  expect_close(actual, expected, is_narrow ? 3e-2 : is_convolution ? 1e-2 : 1e-4, std::holds_alternative<Sgd>(row.optimizer));
+}
+
+TEST_P(DeviceParity, TrainsAsTheCpuDoes) {
   constexpr int kSteps = 2;
-  const Row& row = GetParam();
+  Row row = GetParam();
+  if (!is_checked_device() && std::holds_alternative<AdamW>(row.optimizer)) row.optimizer = Sgd{.momentum = 0.9};
   said_of_device();
   Strategy on_cpu = row.strategy;
-  on_cpu.operators = true;
+  on_cpu.operators = is_checked_device();
   const Job& job = weft::job(row.job);
   const Trained there = train_ranks(job, on_device(row.strategy), row.ranks, row.optimizer, kSteps);
   EXPECT_EQ(said_of_device(), "");
-  expect_equal(there, train_ranks(job, on_cpu, row.ranks, row.optimizer, kSteps), "the CPU");
+  const Trained here = train_ranks(job, on_cpu, row.ranks, row.optimizer, kSteps);
+  if (is_checked_device()) {
+    expect_equal(there, here, "the CPU");
+  } else {
+    expect_rounded(there, here, row);
+  }
 }
 
 INSTANTIATE_TEST_SUITE_P(Table, DeviceParity, testing::ValuesIn(rows()), [](const auto& info) {

@@ -3,7 +3,7 @@ import random
 
 # Largest relative differences of a loss: float32; rounded types and dropout; batch normalisation over few images, which amplifies them.
 EXACT, ROUNDED, NORMALISED = 1e-5, 5e-3, 5e-2
-ROWS = [  # name, recipe, settings, largest difference
+ROWS = [  # name, recipe, settings, largest difference, options
     ("gpt", "gpt", [], EXACT),
     ("llama", "llama", [], EXACT),
     ("gpt, micro-batches", "gpt", ["batch.micro=4"], EXACT),
@@ -24,14 +24,18 @@ ROWS = [  # name, recipe, settings, largest difference
     ("resnet", "cifar10", [], NORMALISED),
     ("resnet, lars", "cifar10", ["optimizer.name=lars", "optimizer.lr=0.1"], NORMALISED),
     ("resnet, bf16", "cifar10", ["layout.precision=bf16"], NORMALISED),
+    # Ranks that share the GPU.
+    ("gpt, 2 ranks", "gpt", ["layout.backend=shm"], EXACT, "-n", "2"),
+    ("gpt, 2 ranks, zero-3", "gpt", ["layout.backend=shm", "layout.shard_level=parameters"], EXACT, "-n", "2"),
+    ("gpt, 2 ranks, pipeline", "gpt", ["layout.backend=gloo", "layout.pp=2"], EXACT, "-n", "2"),
 ]
 
 
-def write_images(folder):
-    """Random images as CIFAR-10's files."""
+def write_images(folder, count):
+    """Random images as CIFAR-10's files, `count` in each."""
     folder.mkdir()
     source = random.Random(0)
     for name in [f"data_batch_{number}.bin" for number in range(1, 6)] + ["test_batch.bin"]:
-        images = bytearray(source.randbytes(10000 * 3073))
-        images[::3073] = bytes(index % 10 for index in range(10000))
+        images = bytearray(source.randbytes(count * 3073))
+        images[::3073] = bytes(index % 10 for index in range(count))
         (folder / name).write_bytes(images)

@@ -1,7 +1,7 @@
 """A GPT in plain PyTorch on one device: the peer of weft's gpt in tools/gpu_check.
 
-As weft's: separate embedding and head, dropout off, AdamW with weight decay, gradients clipped at norm 1; in bf16 by autocast. Prints a
-line of JSON: median step time after five steps, tokens per second, the last loss, peak GPU memory.
+As weft's: dropout off, AdamW with weight decay, gradients clipped at norm 1; in bf16 by autocast. Prints a line of JSON: median step time
+after five steps (a third of them, of fewer), tokens per second, the last loss, peak GPU memory.
 """
 import argparse
 import json
@@ -10,10 +10,9 @@ import statistics
 import time
 
 import torch
+import torch.distributed
 import torch.nn.functional as F
 from torch import nn
-
-WARM_UP = 5
 
 
 class Layer(nn.Module):
@@ -36,6 +35,9 @@ class Gpt(nn.Module):
         self.tokens, self.places = nn.Embedding(a.vocabulary, a.width), nn.Embedding(a.context, a.width)
         self.layers = nn.ModuleList(Layer(a.width, a.heads) for _ in range(a.layers))
         self.norm, self.head = nn.LayerNorm(a.width), nn.Linear(a.width, a.vocabulary, bias=False)
+        if a.tied:
+            nn.init.normal_(self.tokens.weight, std=0.02)
+            self.head.weight = self.tokens.weight
 
     def forward(self, x, y):
         h = self.tokens(x) + self.places(torch.arange(x.shape[1], device=x.device))
@@ -49,13 +51,17 @@ def main():
     parser.add_argument("text", type=pathlib.Path)
     parser.add_argument("--device", default="cuda")
     parser.add_argument("--dtype", choices=("fp32", "bf16"), default="fp32")
-    parser.add_argument("--compile", action="store_true")
+    for option in ("--compile", "--ddp", "--tied"):
+        parser.add_argument(option, action="store_true")
     for key, value in dict(layers=12, heads=12, width=768, context=1024, vocabulary=50304, batch=16, steps=25).items():
         parser.add_argument("--" + key, type=int, default=value)
     a = parser.parse_args()
     torch.manual_seed(0)
     model = Gpt(a).to(a.device)
-    forward = torch.compile(model) if a.compile else model
+    if a.ddp:
+        backend = "nccl" if a.device == "cuda" else "gloo"
+        torch.distributed.init_process_group(backend, store=torch.distributed.HashStore(), rank=0, world_size=1)
+    forward = torch.nn.parallel.DistributedDataParallel(model) if a.ddp else torch.compile(model) if a.compile else model
     optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3, weight_decay=0.1, fused=True)
     data = torch.frombuffer(bytearray(a.text.read_bytes()), dtype=torch.uint8)
     generator = torch.Generator().manual_seed(1)
@@ -72,11 +78,14 @@ def main():
         if a.device == "cuda":
             torch.cuda.synchronize()
         ends.append(time.perf_counter())
-    step_s = statistics.median(end - begin for begin, end in zip(ends[WARM_UP:], ends[WARM_UP + 1:]))
+    warm_up = min(5, a.steps // 3)
+    step_s = statistics.median(end - begin for begin, end in zip(ends[warm_up:], ends[warm_up + 1:]))
     print(json.dumps(dict(
         peer="pytorch " + torch.__version__, params=sum(p.numel() for p in model.parameters()), step_ms=round(step_s * 1e3, 2),
         tokens_per_s=round(a.batch * a.context / step_s), loss=round(loss.item(), 4),
         peak_gpu_mb=round(torch.cuda.max_memory_allocated() / 1e6) if a.device == "cuda" else None)))
+    if a.ddp:
+        torch.distributed.destroy_process_group()
 
 
 if __name__ == "__main__":
