@@ -36,7 +36,6 @@ std::string device_name() { return env_string("WEFT_TEST_DEVICE").value_or(""); 
 bool is_checked_device() { return device_name().empty(); }
 
 Strategy on_device(Strategy strategy) {
-  constexpr int kMostRanks = 4;
   const std::string name = device_name();
   strategy.operators = name == "cpu";
   strategy.backend = BackendKind::shm;
@@ -45,7 +44,7 @@ Strategy on_device(Strategy strategy) {
   const at::DeviceType type = name.empty() ? at::kPrivateUse1 : at::Device(name).type();
   const int count = at::accelerator::deviceCount();
   if (count == 0) throw std::runtime_error("WEFT_TEST_DEVICE=" + name + ": LibTorch sees no such device");
-  if (count >= kMostRanks) strategy.backend = BackendKind::automatic;
+  if (name.empty()) strategy.backend = BackendKind::automatic;  // NCCL takes a process per GPU, not a thread
   strategy.device = [type, count](int rank) { return at::Device(type, static_cast<at::DeviceIndex>(rank % count)); };
   return strategy;
 }
