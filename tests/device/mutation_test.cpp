@@ -1,17 +1,66 @@
-// The net is tight: where one wait of a training is left out, the checked device says so.
+// The net is tight: where one wait, guard or synchronisation of a training is left out, the checked device says so. What weft
+// has none of is counted too: one that is added must be covered here.
+#include <ATen/DeviceAccelerator.h>
 #include <gtest/gtest.h>
 
+#include <functional>
 #include <ostream>
 #include <string>
 #include <vector>
 
+#include "tests/data/temp_folder.h"
 #include "tests/device/on_device.h"
+#include "tests/device/without_index.h"
+#include "tests/support/run_ranks.h"
 #include "weft/checked_device.h"
 
 namespace weft::device_mutation_test {
 namespace {
 
 using checked_device::Ordering;
+
+/// How many of a kind there are, and which were found.
+struct Tally {
+  uint64_t all = 0, alone = 0;
+  std::vector<uint64_t> unseen;  ///< numbers of those that are not found, nor with all that follow
+};
+
+/// Leaves out one after another. One may be covered by the next: then it is left out with them.
+Tally leave_out(Ordering kind, int device, const std::function<std::string()>& train) {
+  on_device({});
+  train();  // makes what a process makes once
+  const uint64_t before = checked_device::orderings(kind, device);
+  EXPECT_EQ(train(), "");
+  Tally tally;
+  tally.all = checked_device::orderings(kind, device) - before;
+  checked_device::set_throws(false);  // values are right, so the training goes on
+  for (uint64_t first = 0; first < tally.all; ++first) {
+    std::string said;
+    for (uint64_t count = 1; said.empty() && first + count <= tally.all; ++count) {
+      checked_device::drop_orderings(kind, device, first, count);
+      said = train();
+      tally.alone += count == 1 && !said.empty();
+    }
+    if (said.empty()) tally.unseen.push_back(first);
+    testing::Test::RecordProperty("without " + std::to_string(first), said.substr(0, said.find('\n')));
+  }
+  checked_device::drop_orderings(kind, device, 0, 0);
+  checked_device::set_throws(true);
+  testing::Test::RecordProperty("left out", static_cast<int>(tally.all));
+  testing::Test::RecordProperty("found alone", static_cast<int>(tally.alone));
+  return tally;
+}
+
+/// What is said of a training, and thrown.
+std::string said_of(const std::function<void()>& train) {
+  std::string said;
+  try {
+    train();
+  } catch (const std::exception& error) {
+    said = error.what();
+  }
+  return said + said_of_device();
+}
 
 struct Layout {
   const char* name;
@@ -27,50 +76,102 @@ std::vector<Layout> layouts() {
                              {"tp", "split_gpt", {.clip = 0.05, .tp = 2}},
                              {"cp", "split_gpt", {.clip = 0.05, .cp = 2}}};
   all[1].strategy.layout.shard_level = ShardLevel::parameters;
+  all.push_back({"offload", "mlp", all[1].strategy});
+  LayoutOptions& offloaded = all.back().strategy.layout;
+  offloaded.recompute_every = 1;
+  offloaded.offload_optimizer = offloaded.offload_parameters = offloaded.offload_activations = Offload::host;
   return all;
 }
 
-/// One step on two ranks; what was said, and thrown.
+/// One step on two ranks.
 std::string train(const Layout& layout) {
-  std::string said;
-  try {
-    train_ranks(job(layout.job), on_device(layout.strategy), 2, AdamW{}, 1);
-  } catch (const std::exception& error) {
-    said = error.what();
-  }
-  return said + said_of_device();
+  return said_of([&] { train_ranks(job(layout.job), on_device(layout.strategy), 2, AdamW{}, 1); });
 }
 
 class Mutations : public testing::TestWithParam<Layout> {};
 
-/// A wait may be covered by the next ones: those of later calls of the same group, before anything uses its memory. Then it is
-/// left out with them.
+/// Waits for later calls of the same group cover earlier ones, before anything uses their memory.
 TEST_P(Mutations, EachWaitThatIsLeftOutIsFound) {
-  const Layout& layout = GetParam();
+  const Tally waits = leave_out(Ordering::wait, 0, [&] { return train(GetParam()); });
+  EXPECT_GT(waits.all, 0U);
+  EXPECT_EQ(waits.unseen, std::vector<uint64_t>());
+}
+
+/// All work is on one stream beside the groups' own, whose calls keep their tensors; and host and device share no memory in a
+/// step.
+TEST_P(Mutations, AStepHasNeitherRecordedStreamsNorWaitsOfTheHost) {
   on_device({});
-  const auto waits = [] { return checked_device::orderings(Ordering::wait, 0); };
-  const uint64_t before = waits();
-  ASSERT_EQ(train(layout), "");
-  const uint64_t count = waits() - before;
-  ASSERT_GT(count, 0U);
-  checked_device::set_throws(false);  // values are right, so the step goes on
-  uint64_t alone = 0;
-  for (uint64_t first = 0; first < count; ++first) {
-    std::string said;
-    for (uint64_t with = 1; said.empty() && first + with <= count; ++with) {
-      checked_device::drop_orderings(Ordering::wait, 0, first, with);
-      said = train(layout);
-      alone += with == 1 && !said.empty();
-    }
-    EXPECT_NE(said, "") << "wait " << first << " of " << count;
+  for (const Ordering kind : {Ordering::record_stream, Ordering::synchronise}) {
+    const uint64_t before = checked_device::orderings(kind, 0);
+    EXPECT_EQ(train(GetParam()), "");
+    EXPECT_EQ(checked_device::orderings(kind, 0) - before, 0U) << "leave each out in a test of this file";
   }
-  checked_device::drop_orderings(Ordering::wait, 0, 0, 0);
-  checked_device::set_throws(true);
-  RecordProperty("waits", static_cast<int>(count));
-  RecordProperty("found alone", static_cast<int>(alone));
 }
 
 INSTANTIATE_TEST_SUITE_P(Table, Mutations, testing::ValuesIn(layouts()), [](const auto& info) { return info.param.name; });
+
+/// Ranks have the devices 2 and 3, and their threads begin with device 0, as all do. The blocks allocate without an index.
+std::string train_elsewhere() {
+  return said_of([] {
+    test::run_ranks(2, [](const World& world) {
+      const int64_t share = kGlobalBatch / 2;
+      {
+        Trainer trainer(Mesh(world, {{"dp", 2}}), job_without_index().model(), Sgd{},
+                        {.global_batch = kGlobalBatch,
+                         .micro_batch = share,
+                         .communication = {.device = {at::kPrivateUse1, static_cast<at::DeviceIndex>(2 + world.rank())}}});
+        trainer.step(slice(job_without_index().batch_of(0), world.rank() * share, share));
+      }
+      if (at::accelerator::getDeviceIndex() != 0) throw Error("the caller's device is not current any more");
+    });
+  });
+}
+
+/// The thread that watches calls only asks events, which shows together with the next guard.
+class Guards : public testing::TestWithParam<int> {};
+
+TEST_P(Guards, EachThatIsLeftOutIsFound) {
+  const Tally guards = leave_out(Ordering::set_device, GetParam(), train_elsewhere);
+  EXPECT_GT(guards.alone, 0U);
+  EXPECT_EQ(guards.unseen, std::vector<uint64_t>());
+}
+
+INSTANTIATE_TEST_SUITE_P(Devices, Guards, testing::Values(3, 0));
+
+/// A save in the background writes from pinned memory, to which the step's thread has copied the state.
+void save(const std::string& folder) {
+  test::run_ranks(1, [&](const World& world) {
+    on_device({});
+    Trainer trainer(
+        Mesh(world, {{"dp", 1}}), job("mlp").model(), Sgd{},
+        {.global_batch = kGlobalBatch, .micro_batch = kGlobalBatch, .communication = {.device = {at::kPrivateUse1, 0}}});
+    trainer.step(job("mlp").batch_of(0));
+    trainer.save_in_background(folder, {.replace = true});
+    trainer.finish_save();
+  });
+}
+
+class HostWaits : public testing::Test {
+ protected:
+  void SetUp() override { testing::FLAGS_gtest_death_test_style = "threadsafe"; }
+};
+
+TEST_F(HostWaits, EachThatASaveLeavesOutIsFound) {
+  const test::TempFolder folder;
+  on_device({});
+  const uint64_t before = checked_device::orderings(Ordering::synchronise, 0);
+  save(folder.file("step-1"));
+  const uint64_t count = checked_device::orderings(Ordering::synchronise, 0) - before;
+  EXPECT_GT(count, 0U);
+  for (uint64_t one = 0; one < count; ++one) {
+    EXPECT_DEATH(
+        {
+          checked_device::drop_orderings(Ordering::synchronise, 0, one, 1);
+          save(folder.file("step-1"));
+        },
+        "pinned memory that copy to the host .* writes; the host has not waited for it");
+  }
+}
 
 }  // namespace
 }  // namespace weft::device_mutation_test

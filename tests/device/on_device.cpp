@@ -6,6 +6,7 @@
 #include <torch/csrc/distributed/c10d/Backend.hpp>
 
 #include "weft/base/environment.h"
+#include "weft/base/error.h"
 #include "weft/checked_device.h"
 #include "weft/comm/c10d/device_engines.h"
 #include "weft/comm/c10d/operations.h"
@@ -18,6 +19,7 @@ void install_once() {
   static const bool installed = [] {
     checked_device::install({.devices = 4, .address_bytes = size_t{1} << 38});
     const auto connect = [](const DeviceEngineOptions& o) {
+      if (at::accelerator::getDeviceIndex() != o.device.index()) throw Error("the engine's device is not current");
       auto engine = checked_device::make_nccl_rules(
           o.store, o.rank, o.size, o.device, {.name = o.name, .ranks = o.ranks, .timeout = o.timeout, .starts = &call_mutex()});
       engine->eagerConnectSingleDevice(o.device);

@@ -1,5 +1,5 @@
 // Trainings on the checked device, over its NCCL rules: rank r has device r. With WEFT_TEST_DEVICE=cuda on GPUs instead, which
-// ranks share if there are less than four (tools/gpu_check); with "cpu" on LibTorch's operators on the CPU.
+// ranks share (tools/gpu_check); with "cpu" on LibTorch's operators on the CPU.
 #pragma once
 
 #include <string>

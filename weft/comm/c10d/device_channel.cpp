@@ -132,7 +132,6 @@ DeviceChannel::~DeviceChannel() {
 /// Makes the connections: of all ranks in a collective, of all pairs where sums take the tree's order, and of neighbours in
 /// messages in both directions around the ring.
 void DeviceChannel::warm_up(const GroupPlan& plan) {
-  const c10::DeviceGuard current(device_);
   const auto zeros = [this](int64_t numel) { return at::zeros({numel}, at::TensorOptions(at::kFloat).device(device_)); };
   const int size = axis_.size(), next = (axis_.index + 1) % size, last = (axis_.index + size - 1) % size;
   std::vector<at::Tensor> sum{zeros(1)};
