@@ -31,7 +31,8 @@ class TrainerAllocator : public FlatAllocator {
     if (group == nullptr) return plain_.allocate(buffer, numel, dtype, what);
     const at::Tensor memory = group->allocate(numel, dtype, what);
     // Includes two-level groups, whose buffers are shared by their ranks on this host.
-    if (ledger_ && group->backend().starts_with("shm")) ledger_->add(category, static_cast<int64_t>(memory.nbytes()));
+    if (ledger_ && memory.is_cpu() && group->backend().starts_with("shm"))
+      ledger_->add(category, static_cast<int64_t>(memory.nbytes()));
     return memory;
   }
 
