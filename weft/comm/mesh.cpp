@@ -50,13 +50,17 @@ void agree(Store& store, const World& world, const std::string& name, const Grou
   throw CommError(text);
 }
 
+void check_cpu(const GroupPlan& plan, const char* backend) {
+  if (plan.options.device.is_cpu()) return;
+  throw InputError(fmt::format("group \"{}\": {} needs CPU tensors, but this rank's are on {}; use backend auto",
+                               plan.axis.name, backend, plan.options.device.str()));
+}
+
 void check_shm(const GroupPlan& plan) {
   if (!on_one_host(plan.hosts)) {
     throw InputError(fmt::format("group \"{}\": shm needs all ranks on one host", plan.axis.name));
   }
-  if (plan.options.device.is_cpu()) return;
-  throw InputError(fmt::format("group \"{}\": shm needs CPU tensors, but this rank's are on {}; use backend auto",
-                               plan.axis.name, plan.options.device.str()));
+  check_cpu(plan, "shm");
 }
 
 std::shared_ptr<Backend> make_nccl(const GroupPlan& plan) {
@@ -73,6 +77,7 @@ std::shared_ptr<Backend> make_backend(const GroupPlan& plan) {
       check_shm(plan);
       return make_shm_backend(plan);
     case BackendKind::gloo:
+      check_cpu(plan, "Gloo");
       return make_gloo_backend(plan);
     case BackendKind::nccl:
       return make_nccl(plan);
