@@ -99,7 +99,7 @@ void drop_orderings(Ordering kind, int device, uint64_t first, uint64_t count);
 
 /// Memory of a device in use.
 struct Memory {
-  size_t allocated = 0;       ///< bytes, rounded up to 512 as by CUDA's caching allocator
+  size_t allocated = 0;       ///< bytes, rounded as by CUDA's caching allocator
   size_t peak_allocated = 0;  ///< its highest value since the start or reset_peak_memory()
 };
 /// Of a device, now.

@@ -1,7 +1,6 @@
-#include <ATen/native/transformers/attention.h>
-#include <ATen/ops/_fused_sdp_choice.h>
 #include <c10/core/Allocator.h>
 
+#include "weft/checked_device/attention.h"
 #include "weft/checked_device/checked_device.h"
 #include "weft/checked_device/device_options.h"
 #include "weft/checked_device/guard.h"
@@ -17,12 +16,6 @@ namespace {
 Options& installed_options() {
   static Options options;
   return options;
-}
-
-/// Scaled dot product attention asks each device's stub for its kernel; the device's is the CPU's.
-int64_t choose_attention(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, const std::optional<at::Tensor>& mask,
-                         double dropout, bool causal, std::optional<double> scale, bool grouped) {
-  return at::_fused_sdp_choice(q, k, v, mask, dropout, causal, scale, grouped);
 }
 
 }  // namespace
@@ -42,7 +35,7 @@ void install(const Options& options) {
   register_guard();
   set_after_host_waits(&open_pinned);
   c10::SetAllocator(kDevice, device_allocator());
-  at::native::_fused_sdp_choice_stub.set_privateuse1_dispatch_ptr(&choose_attention);
+  register_attention();
   register_operators();
   install_fault_handler();
 }

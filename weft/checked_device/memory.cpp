@@ -51,7 +51,23 @@ Arenas& arenas() {
 
 constexpr size_t kMostFreed = 200'000;  ///< regions kept for describe_address()
 
-size_t rounded(size_t bytes) { return (bytes + 511) & ~size_t{511}; }
+size_t round_up(size_t bytes, size_t step) { return (bytes + step - 1) / step * step; }
+
+/// What CUDA's caching allocator counts for a request: from 10 MiB, a segment of its own, of which it splits off more than 1
+/// MiB.
+size_t rounded(size_t bytes) {
+  constexpr size_t kMiB = size_t{1} << 20;
+  const size_t part = round_up(bytes, 512), segment = round_up(part, 2 * kMiB);
+  return part >= 10 * kMiB && segment - part <= kMiB ? segment : part;
+}
+
+/// LibTorch's memory profiler hears of each allocation and free, as from CUDA's caching allocator.
+void report(const Allocation& a, int64_t bytes) {
+  if (!c10::memoryProfilingEnabled()) return;
+  const size_t allocated = memory(a.device).allocated;
+  c10::reportMemoryUsageToProfiler(a.address, bytes, allocated, allocated,
+                                   c10::Device(kDevice, static_cast<c10::DeviceIndex>(a.device)));
+}
 
 /// Its stream's next allocation may get this memory at once.
 void check_free(const Allocation& a) {
@@ -85,6 +101,7 @@ void release_allocation(void* context) {
       }
     }
   }
+  report(*a, -static_cast<int64_t>(rounded(a->bytes)));
   delete a;
 }
 
@@ -111,6 +128,10 @@ class DeviceMemory final : public c10::DeviceAllocator {
     bytes.peak = static_cast<int64_t>(now.peak_allocated);
     return stats;
   }
+  std::pair<size_t, size_t> getMemoryInfo(c10::DeviceIndex device) override {
+    const size_t total = options().memory_limit > 0 ? options().memory_limit : options().address_bytes;
+    return {total - std::min(total, memory(device).allocated), total};
+  }
   void resetAccumulatedStats(c10::DeviceIndex) override {}
   void resetPeakStats(c10::DeviceIndex device) override { reset_peak_memory(device); }
 };
@@ -133,7 +154,9 @@ c10::Allocator* device_allocator() {
   return &allocator;
 }
 
-c10::DataPtr make_allocation(c10::Storage backing, int device) {
+namespace {
+
+Allocation* add_allocation(c10::Storage backing, int device) {
   const std::lock_guard lock(order_mutex());
   Arenas& s = arenas();
   const size_t bytes = backing.nbytes();
@@ -149,7 +172,7 @@ c10::DataPtr make_allocation(c10::Storage backing, int device) {
                     c10::str("checked device: out of memory: ", bytes, " bytes asked for by ", running_operator(), ", ",
                              arena.memory.allocated, " of ", limit, " bytes of device ", device, " in use"));
   }
-  const size_t span = rounded(bytes + 1);  // a gap behind each
+  const size_t span = round_up(bytes + 1, 512);  // a gap behind each
   TORCH_CHECK(arena.used + span <= s.arena_bytes, "checked device: all ", s.arena_bytes, " addresses of device ", device,
               " are used; raise Options::address_bytes");
   auto* a = new Allocation{.address = arena.begin + arena.used,
@@ -167,6 +190,14 @@ c10::DataPtr make_allocation(c10::Storage backing, int device) {
   arena.memory.peak_allocated = std::max(arena.memory.peak_allocated, arena.memory.allocated);
   ++counts_here().allocations;
   s.regions.emplace(a->address, Region{bytes, a->number, a->made_by, device, false, {}});
+  return a;
+}
+
+}  // namespace
+
+c10::DataPtr make_allocation(c10::Storage backing, int device) {
+  Allocation* a = add_allocation(std::move(backing), device);
+  report(*a, static_cast<int64_t>(rounded(a->bytes)));
   return {a->address, a, &release_allocation, c10::Device(kDevice, static_cast<c10::DeviceIndex>(device))};
 }
 

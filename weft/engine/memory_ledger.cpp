@@ -106,7 +106,12 @@ void install() {
 
 }  // namespace
 
-MemoryLedger::MemoryLedger(c10::Device device) : counts_(std::make_shared<Counts>()), device_(device) { install(); }
+MemoryLedger::MemoryLedger(c10::Device device)
+    : counts_(std::make_shared<Counts>()),
+      device_(device),
+      reports_(device.is_cpu() ? nullptr : std::make_shared<DeviceReports>(device, &MemoryScope::innermost)) {
+  install();
+}
 MemoryLedger::~MemoryLedger() = default;
 
 void MemoryLedger::add(MemoryCategory category, int64_t bytes) { counts_->add(category, bytes); }
@@ -121,6 +126,8 @@ CategoryBytes MemoryLedger::peak() const {
   return counts_->peak;
 }
 
+std::optional<CategoryBytes> MemoryLedger::device_peak() const { return reports_ ? reports_->peak() : peak(); }
+
 int64_t MemoryLedger::peak_total() const {
   if (const std::optional<DeviceMemory> on_device = device_memory(device_)) return on_device->peak_allocated;
   const std::lock_guard lock(counts_->mutex);
@@ -129,12 +136,15 @@ int64_t MemoryLedger::peak_total() const {
 
 void MemoryLedger::reset_peaks() {
   reset_device_peaks(device_);
+  if (reports_) reports_->reset_peaks();
   const std::lock_guard lock(counts_->mutex);
   counts_->peak = counts_->live;
   counts_->peak_total = counts_->total;
 }
 
-MemoryLedger::Attached::Attached(MemoryLedger* ledger) : before_(std::exchange(counting, ledger ? ledger->counts_ : nullptr)) {}
+MemoryLedger::Attached::Attached(MemoryLedger* ledger)
+    : before_(std::exchange(counting, ledger ? ledger->counts_ : nullptr)),
+      received_(ledger && ledger->reports_ ? ledger->reports_->receive() : nullptr) {}
 MemoryLedger::Attached::~Attached() { counting = std::static_pointer_cast<Counts>(before_); }
 
 MemoryScope::MemoryScope(MemoryCategory category)
@@ -144,6 +154,8 @@ MemoryScope::~MemoryScope() {
   if (std::uncaught_exceptions() > exceptions_ && !failed) failed = current;
   current = before_;
 }
+
+MemoryCategory MemoryScope::innermost() { return current; }
 
 std::optional<MemoryCategory> MemoryScope::take_failed() { return std::exchange(failed, std::nullopt); }
 

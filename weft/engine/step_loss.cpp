@@ -70,7 +70,7 @@ LossValue StepRun::loss_of(const Tensors& outputs, const at::Tensor& target, int
 void StepRun::loss(int micro) {
   InFlight& flight = in_flight_[micro];
   const Tensors inputs = detach(flight.outputs.back());
-  const Tensors outputs = widen(inputs);
+  Tensors outputs = widen(inputs);
   const int64_t pieces = options_.blocks.batch_pieces, first_place = (options_.first_micro_batch + micro) * pieces;
   auto losses = losses_.accessor<double, 2>();
   Tensors sums;
@@ -84,6 +84,7 @@ void StepRun::loss(int micro) {
     losses[0][first_place + piece] = sum;
     losses[1][first_place + piece] = static_cast<double>(value.count);
   }
+  outputs.clear();  // widened ones are as large as the gradients that come
   const double scale = updater_.loss_scale() / nominal_count(static_cast<double>(nominal_targets_));
   keyed_loss_call(model_, context_of(micro), " backward",
                   [&] { run_backward(sums, Tensors(pieces, at::scalar_tensor(scale, sums.front().options()))); });

@@ -38,6 +38,23 @@ BlockUpdate of_factors(Block& block, int gradient_bytes) {
   return update;
 }
 
+/// Bytes per element of the values between the operations of an update without a fused kernel.
+int between_bytes(const OptimizerOptions& options) {
+  if (std::holds_alternative<Lamb>(options)) return 4 * kFloatSize;  // two moments, a root and the move
+  const bool has_one = std::holds_alternative<Lion>(options) || std::holds_alternative<RmsProp>(options) ||
+                       std::holds_alternative<Adagrad>(options);
+  return has_one ? kFloatSize : 0;
+}
+
+BlockUpdate of_elements(Block& block, const OptimizerOptions& options) {
+  BlockUpdate update{.states = num_states(options), .range_bytes = between_bytes(options)};
+  if (!needs_tensor_norms(options)) return update;
+  for (const ParamSpec& spec : block.parameters()) {
+    if (!spec.statistic && !spec.frozen) update.normed = std::max(update.normed, spec.parameter->value.numel());
+  }
+  return update;
+}
+
 }  // namespace
 
 std::vector<BlockUpdate> block_updates(const Model& model, const OptimizerOptions& options, const ParameterRules& rules,
@@ -50,7 +67,7 @@ std::vector<BlockUpdate> block_updates(const Model& model, const OptimizerOption
   }
   const bool factored = std::holds_alternative<Adafactor>(options);
   for (const NamedBlock& named : model.blocks) {
-    updates.push_back(factored ? of_factors(*named.block, gradient_bytes) : BlockUpdate{.states = num_states(options)});
+    updates.push_back(factored ? of_factors(*named.block, gradient_bytes) : of_elements(*named.block, options));
   }
   return updates;
 }

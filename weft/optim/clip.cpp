@@ -11,7 +11,8 @@ namespace weft {
 namespace {
 
 /// Elements converted or added at a time; more on a GPU, where the host waits for each chunk. The sum is the same.
-int64_t chunk_of(const at::Tensor& gradients) { return int64_t{1} << (gradients.is_cpu() ? 18 : 22); }
+int64_t chunk_on(TargetDevice device) { return int64_t{1} << (device == TargetDevice::cpu ? 18 : 22); }
+int64_t chunk_of(const at::Tensor& gradients) { return chunk_on(gradients.is_cpu() ? TargetDevice::cpu : TargetDevice::gpu); }
 
 /// Adds elements [begin, end) of `gradients`, as a flat range that starts at element 0.
 void add_range(const at::Tensor& gradients, int64_t begin, int64_t end, ExactSum& sum) {
@@ -59,6 +60,12 @@ void add_block_squares(FlatModel& model, int block, ExactSum& sum) {
     flat.uses.empty() ? add_range(flat.gradients, group.begin, group.end, sum)
                       : add_range_of_uses(flat, group.begin, group.end, sum);
   }
+}
+
+int64_t squares_bytes(TargetDevice device, int64_t numel, int gradient_bytes) {
+  constexpr int kFloatSize = 4;
+  const int64_t chunk = std::min(numel, chunk_on(device)), widened = gradient_bytes < kFloatSize ? chunk * kFloatSize : 0;
+  return widened + (device == TargetDevice::cpu ? 0 : device_squares_bytes(chunk));
 }
 
 double clip_factor(double norm, double limit) { return norm > limit ? limit / norm : 1.0; }

@@ -1,7 +1,10 @@
 // Clipping by the exact global norm: over every trained element of the model once.
 #pragma once
 
+#include <cstdint>
+
 #include "weft/base/exact_sum.h"
+#include "weft/base/target_device.h"
 #include "weft/nn/flat/flat_model.h"
 
 namespace weft {
@@ -13,6 +16,9 @@ void add_squares(FlatModel& model, ExactSum& sum);
 
 /// Adds the squares of all of a block's gradients, as this rank's backward left them, in the same runs.
 void add_block_squares(FlatModel& model, int block, ExactSum& sum);
+
+/// Peak scratch bytes of add_squares() for `numel` gradients that a rank owns of a block, of `gradient_bytes` per element.
+int64_t squares_bytes(TargetDevice device, int64_t numel, int gradient_bytes);
 
 /// Factor for gradients that limits their norm to `limit` (Pascanu et al. 2013): min(1, limit / norm).
 double clip_factor(double norm, double limit);

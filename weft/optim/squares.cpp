@@ -42,6 +42,12 @@ void add_squares_of_device(const at::Tensor& values, int64_t before, ExactSum& s
 
 }  // namespace
 
+int64_t device_squares_bytes(int64_t numel) {
+  constexpr int kDoubleSize = 8;
+  const int64_t runs = ceil_divide(numel, kAlignElements);
+  return (runs * kAlignElements + runs) * kDoubleSize;
+}
+
 void add_squares(const at::Tensor& values, int64_t offset, ExactSum& sum) {
   const int64_t before = offset % kAlignElements;
   if (!values.is_cpu() || forces_operators()) return add_squares_of_device(values, before, sum);

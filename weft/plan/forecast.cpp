@@ -12,11 +12,11 @@
 
 namespace weft {
 
-RecipeMemory recipe_memory(const Recipe& recipe, int world_size, std::shared_ptr<CostTable> costs) {
+RecipeMemory recipe_memory(const Recipe& recipe, int world_size, std::shared_ptr<CostTable> costs, int ranks_per_host) {
   RecipeMemory memory;
   memory.plan = make_plan(recipe, world_size, std::move(costs));
   for (const BlockCost& block : memory.plan.cost.blocks) memory.parameters += block.parameters;
-  memory.by_stage_rank = memory_by_stage_rank(recipe, memory.plan);
+  memory.by_stage_rank = memory_by_stage_rank(recipe, memory.plan, ranks_per_host);
   memory.fullest = fullest_stage_rank(memory.by_stage_rank);
   return memory;
 }
@@ -33,7 +33,7 @@ RecipeSimulation recipe_simulation(const Recipe& recipe, int world_size, const H
   std::vector<MemoryOptions> memory;
   memory.reserve(result.plan.program->mesh.pp);
   for (int pp = 0; pp < result.plan.program->mesh.pp; ++pp) {
-    memory.push_back(memory_options(planned, result.plan, pp));
+    memory.push_back(memory_options(planned, result.plan, pp, hardware.ranks_per_host));
   }
   Hardware used = hardware;
   used.narrow_across = crosses_narrow(recipe, *result.plan.program);

@@ -32,8 +32,10 @@ struct RecipeMemory {
   const MemoryEstimate& estimate() const { return by_stage_rank[static_cast<size_t>(fullest)]; }
 };
 
-/// Estimates the memory of a recipe's ranks; `costs` as for make_plan(). Throws InputError as make_plan() does.
-RecipeMemory recipe_memory(const Recipe& recipe, int world_size, std::shared_ptr<CostTable> costs = nullptr);
+/// Estimates the memory of a recipe's ranks; `costs` as for make_plan(), `ranks_per_host` as in cost/rank_memory.h. Throws
+/// InputError as make_plan() does.
+RecipeMemory recipe_memory(const Recipe& recipe, int world_size, std::shared_ptr<CostTable> costs = nullptr,
+                           int ranks_per_host = 0);
 
 /// True if the program's gradient sums travel between hosts in half their bytes: layout.across_hosts with float32.
 bool crosses_narrow(const Recipe& recipe, const Program& program);

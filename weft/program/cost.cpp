@@ -52,7 +52,7 @@ StepCost step_cost(const InstructionList& list) {
     if (x.op == Op::gather) ++cost.num_gathers;
     int64_t& live = x.op == Op::combine ? partials : activations;
     int64_t& peak = x.op == Op::combine ? cost.peak_partial_bytes : cost.peak_activation_bytes;
-    peak = std::max(peak, live + std::max(x.peak, x.allocates));
+    peak = std::max(peak, live + peak_bytes(x));
     live += x.allocates - x.frees;
   }
   return cost;

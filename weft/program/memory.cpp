@@ -1,9 +1,11 @@
 #include "weft/program/memory.h"
 
 #include <algorithm>
+#include <map>
 #include <numeric>
 
 #include "weft/base/math.h"
+#include "weft/program/axes.h"
 #include "weft/program/buffers.h"
 #include "weft/program/check_program.h"
 #include "weft/program/copies.h"
@@ -93,7 +95,8 @@ class Estimate {
     const auto adds = [](const Instruction& x) { return x.op == Op::reduce_scatter && x.micro > 0; };
     const bool earlier = std::any_of(list_.begin(), list_.end(),
                                      [](const Instruction& x) { return x.op == Op::reduce_scatter && x.micro == 0; });
-    if (earlier && std::any_of(list_.begin(), list_.end(), adds)) bytes += added_bytes(pooled);
+    if (earlier && std::any_of(list_.begin(), list_.end(), adds)) bytes += added_bytes();
+    if (options_.copies_sums) bytes += largest_sum();
     const bool takes_in = std::any_of(list_.begin(), list_.end(),
                                       [](const Instruction& x) { return x.op == Op::receive && x.what == Payload::sum; });
     if (takes_in) bytes += largest(gradients);
@@ -118,11 +121,40 @@ class Estimate {
     return most;
   }
 
-  int64_t added_bytes(bool pooled) const {
+  /// Most bytes of the reduce-scatters in flight that add to earlier ones.
+  int64_t added_bytes() const {
     if (!owns_) return 0;
-    Numels shards = gradient_block_bytes();
-    for (int64_t& bytes : shards) bytes /= program_.shards;
-    return pooled ? buffer_bytes(buffers_.gradient, shards) : largest(shards);
+    const Numels gradients = gradient_block_bytes();
+    std::map<int, int64_t> in_flight;  // by index in the list
+    int64_t now = 0, most = 0;
+    for (int i = 0; i < static_cast<int>(list_.size()); ++i) {
+      for (const int earlier : list_[i].waits) {
+        const auto ended = in_flight.find(earlier);
+        if (ended == in_flight.end()) continue;
+        now -= ended->second;
+        in_flight.erase(ended);
+      }
+      if (list_[i].op != Op::reduce_scatter || list_[i].micro == 0) continue;
+      now += in_flight[i] = gradients[list_[i].first] / program_.shards;
+      most = std::max(most, now);
+    }
+    return most;
+  }
+
+  /// Most bytes that a sum over ranks gathers, and its own part of the result.
+  int64_t largest_sum() const {
+    const Numels gradients = gradient_block_bytes();
+    int64_t most = 0;
+    for (const Instruction& x : list_) {
+      if (x.op != Op::reduce && x.op != Op::reduce_scatter) continue;
+      const int tied = tied_block(x), ranks = tied < 0 ? size_along(program_, x.axes) : program_.num_holders(tied);
+      if (ranks == 1) continue;
+      int64_t bytes = std::accumulate(gradients.begin() + x.first, gradients.begin() + x.last, int64_t{0});
+      if (x.op == Op::reduce)
+        bytes = (program_.shard_level == ShardLevel::none ? bytes : bytes / program_.shards) / ranks * (ranks + 1);
+      most = std::max(most, bytes);
+    }
+    return most;
   }
 
   /// Elements of a block's optimizer state.
@@ -146,9 +178,17 @@ class Estimate {
     } else {
       for (const int64_t numel : states()) keep(MemoryCategory::optimizer, numel * kFloatBytes);
     }
-    add(MemoryCategory::optimizer, largest_update());
-    if (program_.gradient_bytes < kFloatBytes)
-      add(MemoryCategory::optimizer, std::min(largest_own() * kFloatBytes, kWidenedPiece));
+    const int64_t widened = program_.gradient_bytes < kFloatBytes ? std::min(largest_own() * kFloatBytes, kWidenedPiece) : 0;
+    const int64_t offloaded = options_.offload_optimizer ? largest(states()) * kFloatBytes : 0;  // not there for the norm
+    add(MemoryCategory::optimizer, std::max(largest_update() + widened, largest_norm() - offloaded));
+  }
+
+  int64_t largest_norm() const {
+    int64_t most = 0;
+    for (int block = 0; block < program_.num_blocks() && owns_ && !options_.block_states.empty(); ++block) {
+      if (held_numel_[block] > 0) most = std::max(most, options_.block_states[block].norm_bytes);
+    }
+    return most;
   }
 
   /// Peak temporary bytes of a block's update: the gathered gradients, and the update's own.

@@ -38,12 +38,13 @@ inline std::string_view name(MemoryCategory category) { return kMemoryCategories
 /// Bytes of each category, in the order of MemoryCategory.
 using CategoryBytes = std::array<int64_t, kMemoryCategories.size()>;
 
-/// Optimizer state of a block whose elements do not all have the same state tensors.
+/// Optimizer state of a block, whose elements need not all have the same state tensors.
 struct BlockState {
   int states = 0;               ///< float32 tensors that cover all elements a rank owns
   int64_t part = 0;             ///< elements of a further tensor, all of which one rank may own
   int64_t whole = 0;            ///< elements that each of the block's ranks holds in full
   int64_t temporary_bytes = 0;  ///< peak temporary memory of its update, besides gathered gradients
+  int64_t norm_bytes = 0;       ///< peak temporary memory of the norms of its gradients, before the updates
 };
 
 /// Inputs of a rank's memory besides the program.
@@ -54,6 +55,7 @@ struct MemoryOptions {
   bool offload_weights = false;               ///< only one block's shard is in memory at a time
   int64_t communication_bytes = 0;            ///< buffers of the process groups
   int state_copies = 0;                       ///< copies of the rank's state, for saving and snapshots
+  bool copies_sums = false;                   ///< sums over ranks first gather what they add up: in tree order on GPUs
   TargetDevice device =
       TargetDevice::cpu;  ///< whose allocator's rounding counts; beside a GPU copies of the state are in host memory
 };

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include "tests/support/run_ranks.h"
 #include "weft/plan/forecast.h"
 
 namespace weft {
@@ -28,8 +29,20 @@ TEST(LayoutChecks, MemoryIsAsForecastUpToATwentieth) {
   CheckedMemory on_hosts = memory_of(8 << 20);
   on_hosts.measured[static_cast<size_t>(MemoryCategory::communication)] = 4 << 20;
   EXPECT_EQ(on_hosts.off(), "communication buffers take 4.00 MiB, forecast 0 B");
-  on_hosts.on_one_host = false;
-  EXPECT_EQ(on_hosts.off(), "");
+}
+
+/// Group buffers too, which are those of each host's ranks.
+TEST(LayoutChecks, MemoryOnSeveralHosts) {
+  for (const std::vector<std::string>& hosts : {std::vector<std::string>{"a", "a", "b", "b"}, {"a", "a", "a", "b"}}) {
+    test::run_ranks(4,
+                    [](World world) {
+                      const CheckedLayout& pipeline = checked_layouts().at(4);
+                      const Recipe recipe = recipe_of(pipeline, 4, "cpu", std::chrono::seconds(60));
+                      const CheckLine line = check_layout(pipeline, recipe, world, at::kCPU);
+                      if (world.rank() == 0) EXPECT_EQ(line.verdict, CheckVerdict::ok) << line.text;
+                    },
+                    {.hosts = hosts});
+  }
 }
 
 TEST(LayoutChecks, Lines) {

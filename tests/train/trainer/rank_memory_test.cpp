@@ -108,7 +108,7 @@ CategoryBytes measure(const Recipe& recipe, const ResolvedLayout& layout) {
   const int data_ranks = layout.dp * layout.shard;
   test::run_ranks(layout.pp * data_ranks * layout.cp * layout.tp, [&](World world) {
     const Batch batch = batch_of(layout.global_batch / data_ranks, recipe);
-    const CategoryBytes own = step_memory(recipe, layout, world, batch, {.backend = BackendKind::shm});
+    const CategoryBytes own = step_memory(recipe, layout, world, batch, {.backend = BackendKind::shm}).peak.value();
     if (world.rank() == 0) peak = own;
   });
   return peak;

@@ -26,7 +26,8 @@ struct MemoryArguments {
   std::string recipe;
   int num_ranks = 1;
   std::vector<std::string> overrides;
-  std::string device;  ///< empty: as run.device
+  std::string device;      ///< empty: as run.device
+  int ranks_per_host = 0;  ///< 0: not given
   bool json = false;
 };
 
@@ -52,7 +53,8 @@ bool is_alone(const Recipe& recipe, const Plan& plan) {
 
 /// Returns the recipe's own layout first, then the other shard levels; each takes as long to compute.
 std::vector<RecipeMemory> columns(const MemoryArguments& arguments, const Recipe& recipe) {
-  std::vector<RecipeMemory> result = {without_lists(recipe_memory(recipe, arguments.num_ranks))};
+  std::vector<RecipeMemory> result = {
+      without_lists(recipe_memory(recipe, arguments.num_ranks, nullptr, arguments.ranks_per_host))};
   const Plan own = result.front().plan;
   if (is_alone(recipe, own) || too_long_to_compare(own) || arguments.json) return result;
   for (const std::string& level : kShardLevels.all()) {
@@ -60,7 +62,7 @@ std::vector<RecipeMemory> columns(const MemoryArguments& arguments, const Recipe
     Recipe other = recipe;
     other.layout.shard_level = level;
     try {
-      result.push_back(without_lists(recipe_memory(other, arguments.num_ranks, own.costs)));
+      result.push_back(without_lists(recipe_memory(other, arguments.num_ranks, own.costs, arguments.ranks_per_host)));
     } catch (const InputError&) {
       // A level that does not fit these choices gets no column; the recipe did not ask for it.
     }
@@ -161,6 +163,8 @@ void add_memory(CLI::App& app, int& status) {
   command
       ->add_option("--device", arguments->device, "Kind of device, which need not be there; default: the recipe's run.device")
       ->check(CLI::IsMember(kTargetDevices.all()));
+  command->add_option("--ranks-per-host", arguments->ranks_per_host, "Ranks that share a host's memory; default: all, up to 16")
+      ->check(CLI::PositiveNumber);
   command->add_flag("--json", arguments->json, "Print the recipe's own layout as JSON");
   command->footer(
       "Adds up weights, gradients, optimizer state, gathered weights, activations and\n"

@@ -1,6 +1,5 @@
 #include "weft/comm/c10d/operations.h"
 
-#include <ATen/ops/add.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/maximum.h>
 #include <ATen/ops/minimum.h>
@@ -31,24 +30,32 @@ at::Tensor flat(const at::Tensor& tensor) { return tensor.view({-1}); }
 // c10d supports only some element types; as bytes, it can move any.
 at::Tensor bytes_of(const at::Tensor& tensor) { return flat(tensor).view(at::kByte); }
 
-at::Tensor combine(const at::Tensor& a, const at::Tensor& b, ReduceOp op) {
-  if (op == ReduceOp::sum) return at::add(a, b);
-  return op == ReduceOp::max ? at::maximum(a, b) : at::minimum(a, b);
+void combine(at::Tensor a, const at::Tensor& b, ReduceOp op) {
+  if (op == ReduceOp::sum) {
+    a.add_(b);
+  } else {
+    op == ReduceOp::max ? at::maximum_out(a, a, b) : at::minimum_out(a, a, b);
+  }
 }
 
-// The tree of reduce.h in tensor operations, for devices other than the CPU.
-at::Tensor tree_of(const at::Tensor& parts, int low, int high, ReduceOp op) {
-  if (high - low == 1) return parts[low];
+// The tree of reduce.h in tensor operations, for devices other than the CPU: adds parts [low, high) to the first of them.
+void add_up(const at::Tensor& parts, int low, int high, ReduceOp op) {
+  if (high - low == 1) return;
   int half = 1;
   while (half * 2 < high - low) half *= 2;
-  return combine(tree_of(parts, low, low + half, op), tree_of(parts, low + half, high, op), op);
+  add_up(parts, low, low + half, op);
+  add_up(parts, low + half, high, op);
+  combine(parts[low], parts[low + half], op);
 }
 
+/// Overwrites the parts on devices other than the CPU.
 void reduce_parts(const at::Tensor& output, const at::Tensor& parts, int size, ReduceOp op) {
   const int64_t numel = output.numel();
   if (!output.is_cpu()) {
     const bool narrow = output.scalar_type() == at::kBFloat16 || output.scalar_type() == at::kHalf;
-    flat(output).copy_(tree_of((narrow ? parts.to(at::kFloat) : parts).view({size, numel}), 0, size, op));
+    const at::Tensor sums = (narrow ? parts.to(at::kFloat) : parts).view({size, numel});
+    add_up(sums, 0, size, op);
+    flat(output).copy_(sums[0]);
     return;
   }
   std::vector<const void*> sources;
@@ -119,8 +126,9 @@ void FlatOperations::reduce_scatter(const at::Tensor& output, const at::Tensor& 
   at::Tensor in = flat(input), out = flat(output);
   const int64_t part = shard_range(input.numel(), size_, 0).end;
   const bool even = input.numel() % size_ == 0;
-  // Gloo writes partial sums to the output while the input is still read.
-  const bool direct = even && !output.is_alias_of(input);
+  // Gloo writes partial sums to the output while the input is still read. NCCL takes an output that is its part of the input.
+  const bool in_place = !output.is_cpu() && output.storage_offset() == input.storage_offset() + rank_ * part;
+  const bool direct = even && (!output.is_alias_of(input) || in_place);
   if (!even) {
     in = at::zeros({part * size_}, input.options());
     in.narrow(0, 0, input.numel()).copy_(flat(input));

@@ -7,12 +7,20 @@
 
 #include "weft/comm/c10d/gloo_backend.h"
 #include "weft/comm/shm/host_group.h"
+#include "weft/comm/shm/memory_bytes.h"
 #include "weft/comm/shm/shm_backend.h"
 #include "weft/comm/two_level/host_map.h"
 #include "weft/comm/two_level/host_operations.h"
+#include "weft/comm/two_level/memory_bytes.h"
 
 namespace weft {
 namespace {
+
+/// Options of the group of a host's ranks that carries no messages.
+GroupOptions without_messages(GroupOptions options) {
+  options.message_bytes = 4096;
+  return options;
+}
 
 /// The plan's ranks on this host, as a separate group for `purpose`.
 GroupPlan on_this_host(const GroupPlan& plan, const HostMap& map, const std::string& purpose) {
@@ -72,13 +80,17 @@ class HostBackend : public GlooBackend {
 
 }  // namespace
 
+int64_t two_level_memory_bytes(int ranks, const GroupOptions& options) {
+  return shm_memory_bytes(ranks, without_messages(options)) + shm_memory_bytes(ranks, options);
+}
+
 std::shared_ptr<Backend> make_host_backend(const GroupPlan& plan) {
   const HostMap map(plan.hosts);
   std::shared_ptr<shm::HostGroup> inside;
   std::shared_ptr<Backend> messages;
   if (map.members(map.host_of(plan.axis.index)).size() > 1) {
     GroupPlan collectives = on_this_host(plan, map, "inside");
-    collectives.options.message_bytes = 4096;  // carries no messages
+    collectives.options = without_messages(plan.options);
     inside = shm::make_host_group(collectives);
     messages = make_shm_backend(on_this_host(plan, map, "messages"));
   }

@@ -1,6 +1,5 @@
 #include "weft/nn/cost/measure_cost.h"
 
-#include <ATen/ops/empty.h>
 #include <ATen/ops/empty_like.h>
 #include <ATen/record_function.h>
 #include <fmt/format.h>
@@ -9,7 +8,6 @@
 
 #include <algorithm>
 #include <memory>
-#include <numeric>
 #include <string>
 #include <string_view>
 #include <typeinfo>
@@ -19,6 +17,7 @@
 
 #include "weft/nn/cost/activation_bytes.h"
 #include "weft/nn/cost/flops.h"
+#include "weft/nn/cost/made_parameters.h"
 #include "weft/nn/cost/meta_kernels.h"
 #include "weft/nn/cost/recorded_group.h"
 #include "weft/nn/deferred_gradients.h"
@@ -132,38 +131,24 @@ int64_t live_bytes_without(const Observation& seen, const Tensors& tensors) {
   return bytes;
 }
 
-/// Gives the parameters the types of a run, and gradient buffers, so that layers write to these as in a run.
-void prepare(Model& model, const CostOptions& options) {
-  for (NamedBlock& named : model.blocks) {
-    for (const ParamSpec& spec : named.block->parameters()) {
-      Parameter& parameter = *spec.parameter;
-      if (parameter.split) parameter.value = take_part(parameter.value.detach(), *parameter.split);
-      if (!spec.wide) parameter.value = parameter.value.detach().to(options.weight_dtype);
-      if (spec.statistic || spec.frozen) continue;
-      parameter.value.requires_grad_(true);
-      parameter.gradient = at::empty_like(parameter.value, parameter.value.options().dtype(options.gradient_dtype));
-    }
-  }
+/// Tensors with memory of their own, so that it shows who keeps them.
+Tensors like(const Tensors& tensors) {
+  Tensors own;
+  own.reserve(tensors.size());
+  for (const at::Tensor& x : tensors) own.push_back(at::empty_like(x).requires_grad_(x.requires_grad()));
+  return own;
 }
 
-/// Shape of the whole parameter, given this rank's part.
-std::vector<int64_t> whole_shape(const Parameter& parameter) {
-  std::vector<int64_t> shape = parameter.value.sizes().vec();
-  if (!parameter.split) return shape;
-  if (parameter.split->pieces > 0) shape.erase(shape.begin());
-  const std::vector<int64_t>& segments = parameter.split->segments;
-  shape[parameter.split->dim] = std::accumulate(segments.begin(), segments.end(), int64_t{0});
-  return shape;
-}
-
-void restore(Model& model) {
-  for (NamedBlock& named : model.blocks) {
-    for (const ParamSpec& spec : named.block->parameters()) {
-      at::Tensor& value = spec.parameter->value;
-      value = at::empty(whole_shape(*spec.parameter), value.options().dtype(at::kFloat));
-      spec.parameter->gradient.reset();
-    }
+/// Frees the tensors; returns the bytes of those that something else keeps.
+int64_t bytes_kept_of(Tensors& tensors, Observation& seen) {
+  std::vector<c10::weak_intrusive_ptr<c10::StorageImpl>> storages;
+  for (const at::Tensor& x : tensors) storages.emplace_back(x.storage().getWeakStorageImpl());
+  tensors.clear();
+  int64_t bytes = 0;
+  for (const auto& weak : storages) {
+    if (const auto storage = weak.lock()) bytes += seen.bytes_in(*storage);
   }
+  return bytes;
 }
 
 Storages storages_of_parameters(Model& model) {
@@ -261,7 +246,7 @@ class BlockMeasurement {
 
   /// Repeats the backward in two parts.
   void split(const Tensors& inputs, MeasuredCost& cost) const {
-    const Tensors in = leaves(inputs);
+    Tensors in = like(leaves(inputs));
     Observation seen(parameters_, device_);
     add(seen.inputs, in);
     std::vector<Parameter*> trained;
@@ -279,12 +264,13 @@ class BlockMeasurement {
     cost.input_peak_bytes = seen.peak_bytes;
     out.clear();
     gradients.clear();
-    cost.deferred_bytes = live_bytes_without(seen, take_gradients(in));
+    const int64_t deferred_bytes = live_bytes_without(seen, take_gradients(in)), of_inputs = bytes_kept_of(in, seen);
+    cost.deferred_bytes = deferred_bytes + of_inputs;
     seen.flops = 0.0;
     seen.peak_bytes = 0;
     deferred.run();
     cost.traffic.weight = recorded_.take();
-    cost.weight_peak_bytes = seen.peak_bytes;
+    cost.weight_peak_bytes = seen.peak_bytes + of_inputs;
   }
 
   Block& block_;
@@ -306,7 +292,7 @@ struct Measured {
 std::vector<MeasuredCost> measure_cost(Model& model, const Tensors& inputs, const CostOptions& options, Tensors* outputs) {
   register_meta_kernels();
   const TargetScope scope(options.device);
-  prepare(model, options);
+  make_parameters(model, options);
   const Storages parameters = storages_of_parameters(model);
   std::unordered_map<std::string, Measured> known;
   std::vector<MeasuredCost> costs;
@@ -325,7 +311,7 @@ std::vector<MeasuredCost> measure_cost(Model& model, const Tensors& inputs, cons
     costs.push_back(found->second.cost);
     activations = found->second.outputs;
   }
-  restore(model);
+  restore_parameters(model);
   if (outputs) *outputs = activations;
   return costs;
 }

@@ -36,7 +36,7 @@ struct MeasuredCost {
   int64_t input_peak_bytes = 0;     ///< the same for the input-gradient part of backward, if it splits
   int64_t weight_peak_bytes = 0;    ///< the same for the weight-gradient part, including what the first part left for it
   double input_flops = 0.0;         ///< part of backward_flops: the input-gradient part, if it splits
-  int64_t deferred_bytes = 0;       ///< bytes kept between the two parts, excluding the input
+  int64_t deferred_bytes = 0;       ///< bytes kept between the two parts, of the input too
   BlockTraffic traffic = {};        ///< its communication
 };
 

@@ -20,8 +20,12 @@ Documents::Documents(const Tensors& inputs, const Context& context, const std::s
     throw InputError(fmt::format("{}: input 1 (each token's position in its document) must be int64 [batch, tokens]; it is {}",
                                  what, type_and_shape(places_)));
   }
-  is_packed_ = places_.is_meta();  // unknown there, so assumed
-  if (!places_.is_meta()) find_runs();
+  if (places_.is_meta()) {  // unknown there: packed, with one run in place of all
+    is_packed_ = true;
+    runs_.push_back({.sample = 0, .samples = places_.size(0), .begin = 0, .tokens = places_.size(1)});
+  } else {
+    find_runs();
+  }
 }
 
 void Documents::check_beside(const at::Tensor& ids) const {

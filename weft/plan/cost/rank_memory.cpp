@@ -3,31 +3,18 @@
 #include <algorithm>
 
 #include "weft/comm/shm/memory_bytes.h"
+#include "weft/comm/two_level/memory_bytes.h"
 #include "weft/optim/block_update.h"
+#include "weft/optim/clip.h"
+#include "weft/optim/squares.h"
 #include "weft/optim/update_ranges.h"
 #include "weft/plan/cost/cost_table.h"
 #include "weft/plan/cost/group_specs.h"
+#include "weft/program/ranks.h"
 
 namespace weft {
 
 namespace {
-
-/// Bytes of group buffers, for shared memory between CPUs unless another backend is set or the ranks exceed a host.
-int64_t communication_bytes(const Recipe& recipe, const Plan& plan, int pp_rank) {
-  const Program& program = *plan.program;
-  constexpr int kMostRanksOfAHost = 16;
-  const bool other =
-      recipe.layout.backend == "gloo" || recipe.layout.backend == "nccl" || plan.costs->device() == TargetDevice::gpu;
-  if (other || program.world_size() > kMostRanksOfAHost) return 0;
-  int64_t bytes = 0;
-  for (const GroupSpec& spec :
-       group_specs(program, pp_rank, recipe.layout.across_hosts != "exact" && program.gradient_bytes == 4)) {
-    GroupOptions options;
-    if (spec.message_bytes > 0) options.message_bytes = spec.message_bytes;
-    bytes += shm_memory_bytes(spec.ranks, options);
-  }
-  return bytes;
-}
 
 /// One copy for saving, unless the state is offloaded and so written directly, and two snapshots.
 int state_copies(const Recipe& recipe) {
@@ -44,30 +31,74 @@ int64_t temporary_bytes(const BlockUpdate& update, const Program& program, int b
   return std::max({making - whole, part, (gathers ? 0 : part) + update.temporary_bytes});
 }
 
-/// State of each block; empty for optimizers that keep the same state for all parameters.
+bool takes_norm(const Recipe& recipe, const Plan& plan) {
+  return recipe.optimizer.clip > 0.0 || plan.layout.options.precision == Precision::fp16 || recipe.run.noise_scale;
+}
+
+/// Peak bytes of the squares for the norm of all gradients and those of tensors.
+int64_t norm_bytes(const Recipe& recipe, const Plan& plan, const BlockUpdate& update, int block) {
+  const Program& program = *plan.program;
+  const int64_t own = program.block_numel[block] / program.shards;
+  const TargetDevice device = plan.costs->device();
+  const int64_t of_all = takes_norm(recipe, plan) ? squares_bytes(device, own, program.gradient_bytes) : 0;
+  if (device == TargetDevice::cpu) return of_all;
+  return std::max(of_all, device_squares_bytes(std::min({own, update.normed, kRangeElements})));
+}
+
+/// State and scratch of each block.
 std::vector<BlockState> block_states(const Recipe& recipe, const Plan& plan) {
-  if (!needs_whole_tensors(plan.costs->optimizer())) return {};
   const Program& program = *plan.program;
   std::vector<BlockState> states;
   for (const BlockUpdate& update : plan.costs->block_updates(program.gradient_bytes)) {
     const int block = static_cast<int>(states.size());
     states.push_back({update.states + (recipe.optimizer.ema > 0.0 ? 1 : 0), update.part_state, update.whole_state,
-                      temporary_bytes(update, program, block)});
+                      temporary_bytes(update, program, block), norm_bytes(recipe, plan, update, block)});
   }
   return states;
 }
 
+/// Of a place on the pipeline axis, as of its first rank.
+int64_t communication_bytes(const Recipe& recipe, const Plan& plan, int pp_rank, int ranks_per_host) {
+  constexpr int kMostRanksOfAHost = 16;
+  const int world = plan.program->world_size();
+  if (ranks_per_host == 0 && world > kMostRanksOfAHost) return 0;
+  std::vector<int> host_of_rank(static_cast<size_t>(world));
+  for (int rank = 0; rank < world; ++rank) host_of_rank[rank] = ranks_per_host == 0 ? 0 : rank / ranks_per_host;
+  return group_buffer_bytes(recipe, plan, pp_rank * (world / plan.program->mesh.pp), host_of_rank);
+}
+
 }  // namespace
 
-MemoryOptions memory_options(const Recipe& recipe, const Plan& plan, int pp_rank) {
+int64_t group_buffer_bytes(const Recipe& recipe, const Plan& plan, int rank, const std::vector<int>& host_of_rank) {
+  const std::string& backend = recipe.layout.backend;
+  if (backend == "gloo" || backend == "nccl" || plan.costs->device() == TargetDevice::gpu) return 0;
+  const Program& program = *plan.program;
+  const Ranks ranks(program);
+  const bool rounds = recipe.layout.across_hosts != "exact" && program.gradient_bytes == 4;
+  int64_t bytes = 0;
+  for (const GroupSpec& spec : group_specs(program, program.pp_of(rank), rounds)) {
+    if (spec.ranks == 1) continue;
+    GroupOptions options;
+    if (spec.message_bytes > 0) options.message_bytes = spec.message_bytes;
+    const std::vector<int> members = ranks.members(rank, spec.axes.front(), spec.block);
+    const auto near = static_cast<int>(
+        std::count_if(members.begin(), members.end(), [&](int other) { return host_of_rank[other] == host_of_rank[rank]; }));
+    bytes += near == std::ssize(members) ? shm_memory_bytes(near, options) : two_level_memory_bytes(near, options);
+  }
+  return bytes;
+}
+
+MemoryOptions memory_options(const Recipe& recipe, const Plan& plan, int pp_rank, int ranks_per_host) {
   const LayoutOptions& options = plan.layout.options;
-  return {.optimizer_states = num_states(plan.costs->optimizer()) + (recipe.optimizer.ema > 0.0 ? 1 : 0),
-          .block_states = block_states(recipe, plan),
-          .offload_optimizer = options.offload_optimizer != Offload::none,
-          .offload_weights = options.offload_parameters != Offload::none,
-          .communication_bytes = communication_bytes(recipe, plan, pp_rank),
-          .state_copies = state_copies(recipe),
-          .device = plan.costs->device()};
+  return {
+      .optimizer_states = num_states(plan.costs->optimizer()) + (recipe.optimizer.ema > 0.0 ? 1 : 0),
+      .block_states = block_states(recipe, plan),
+      .offload_optimizer = options.offload_optimizer != Offload::none,
+      .offload_weights = options.offload_parameters != Offload::none,
+      .communication_bytes = communication_bytes(recipe, plan, pp_rank, ranks_per_host),
+      .state_copies = state_copies(recipe),
+      .copies_sums = plan.costs->device() == TargetDevice::gpu && (plan.layout.reproducible || recipe.run.reproducible_tp > 0),
+      .device = plan.costs->device()};
 }
 
 int fullest_stage_rank(const std::vector<MemoryEstimate>& by_stage_rank) {
@@ -75,12 +106,12 @@ int fullest_stage_rank(const std::vector<MemoryEstimate>& by_stage_rank) {
   return static_cast<int>(std::max_element(by_stage_rank.begin(), by_stage_rank.end(), less) - by_stage_rank.begin());
 }
 
-std::vector<MemoryEstimate> memory_by_stage_rank(const Recipe& recipe, const Plan& plan) {
+std::vector<MemoryEstimate> memory_by_stage_rank(const Recipe& recipe, const Plan& plan, int ranks_per_host) {
   std::vector<MemoryEstimate> estimates;
   estimates.reserve(plan.program->mesh.pp);
   const int stride = plan.program->world_size() / plan.program->mesh.pp;
   for (int pp = 0; pp < plan.program->mesh.pp; ++pp) {
-    estimates.push_back(estimate_memory(*plan.program, pp * stride, memory_options(recipe, plan, pp)));
+    estimates.push_back(estimate_memory(*plan.program, pp * stride, memory_options(recipe, plan, pp, ranks_per_host)));
   }
   return estimates;
 }

@@ -102,7 +102,7 @@ int64_t peak_activation_bytes(const InstructionList& list, const std::vector<Spa
   std::vector<Change> starts, ends, changes;
   for (int i = 0; i < static_cast<int>(list.size()); ++i) {
     const Instruction& x = list[i];
-    const int64_t most = std::max(x.peak, x.allocates);
+    const int64_t most = peak_bytes(x);
     if (x.op == Op::combine || (most == 0 && x.frees == 0)) continue;
     starts.push_back({spans[i].start_s, 2 * i, most});
     ends.push_back({spans[i].end_s, 2 * i + 1, x.allocates - x.frees - most});

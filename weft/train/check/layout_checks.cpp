@@ -13,8 +13,8 @@
 #include <numeric>
 
 #include "weft/base/units.h"
-#include "weft/comm/host/host_name.h"
 #include "weft/comm/world_hosts.h"
+#include "weft/plan/cost/rank_memory.h"
 #include "weft/plan/forecast.h"
 #include "weft/recipe/build/build_model.h"
 #include "weft/recipe/build/build_optimizer.h"
@@ -31,7 +31,6 @@ namespace weft {
 namespace {
 
 constexpr double kTolerance = 0.05, kOfSum = 0.01;
-constexpr int kRanksOfAHost = 16;  ///< beyond, the forecast expects several hosts (plan/cost/rank_memory.cpp)
 constexpr int64_t kSteps = 2;
 constexpr int64_t kContext = 64, kTokens = 256;
 
@@ -54,28 +53,50 @@ Batch rank_share(const Batch& batch, const ResolvedLayout& layout, const World& 
 
 int64_t sum_of(const CategoryBytes& bytes) { return std::accumulate(bytes.begin(), bytes.end(), int64_t{0}); }
 
-/// Measures on every rank; the result is on rank 0.
+/// Host of each rank, as a number.
+std::vector<int> host_numbers(const World& world) {
+  std::vector<std::string> known;
+  std::vector<int> numbers;
+  for (const std::string& host : hosts_of(world)) {
+    const auto at = std::find(known.begin(), known.end(), host);
+    numbers.push_back(static_cast<int>(at - known.begin()));
+    if (at == known.end()) known.push_back(host);
+  }
+  return numbers;
+}
+
+/// The forecast for this rank, on its device.
+CategoryBytes forecast_of(const Recipe& recipe, const RecipeMemory& memory, const World& world, at::Device device) {
+  const auto stage = static_cast<size_t>(Mesh(world, mesh_axes(memory.plan.layout)).coordinate("pp"));
+  CategoryBytes forecast = memory.by_stage_rank.at(std::min(stage, memory.by_stage_rank.size() - 1)).peak;
+  forecast[static_cast<size_t>(MemoryCategory::communication)] =
+      group_buffer_bytes(recipe, memory.plan, world.rank(), host_numbers(world));
+  if (!device.is_cpu()) forecast[static_cast<size_t>(MemoryCategory::saving)] = 0;  // in host memory
+  return forecast;
+}
+
+/// Measures on every rank; the result is on rank 0, empty if a rank's device does not tell.
 std::vector<CheckedMemory> memory_of_ranks(const CheckedLayout& checked, const Recipe& recipe, const World& world,
                                            at::Device device, const RecipeMemory& memory) {
   const ResolvedLayout& layout = memory.plan.layout;
-  const auto stage = static_cast<size_t>(Mesh(world, mesh_axes(layout)).coordinate("pp"));
-  const MemoryEstimate& forecast = memory.by_stage_rank.at(std::min(stage, memory.by_stage_rank.size() - 1));
   const GroupOptions options = trainer_options(recipe, layout, device).communication;
   const Batch batch = rank_share(batch_of(0, layout.global_batch), layout, world);
-  const nlohmann::json own = {{"forecast", forecast.peak},
-                              {"measured", step_memory(recipe, layout, world, batch, options)},
-                              {"extra", packed_for_products(recipe, layout)},
-                              {"on_one_host", on_one_host(hosts_of(world)) && world.size() <= kRanksOfAHost}};
+  const StepMemory measured = step_memory(recipe, layout, world, batch, options);
+  nlohmann::json own = {{"forecast", forecast_of(recipe, memory, world, device)},
+                        {"extra", device.is_cpu() ? packed_for_products(recipe, layout) : flags_of_checks(layout)}};
+  if (measured.peak) own["measured"] = *measured.peak;
   std::vector<CheckedMemory> result;
+  bool all = true;
   for (const std::string& text :
        gathered_texts(world, "memory of " + checked.name, own.dump(), options.timeout * world.size())) {
     const nlohmann::json json = nlohmann::json::parse(text);
+    all = all && json.contains("measured");
+    if (!all) continue;
     result.push_back({.forecast = json.at("forecast").get<CategoryBytes>(),
                       .measured = json.at("measured").get<CategoryBytes>(),
-                      .extra = json.at("extra"),
-                      .on_one_host = json.at("on_one_host")});
+                      .extra = json.at("extra")});
   }
-  return result;
+  return all ? result : std::vector<CheckedMemory>();
 }
 
 std::string match_text(const LayoutComparison& comparison) {
@@ -137,8 +158,7 @@ CheckLine check_layout(const CheckedLayout& checked, const Recipe& recipe, const
   compared.layout.options.program = memory.plan.program;
   compared.layout.options.program_is_verified = true;
   const LayoutComparison comparison = compare_layouts(world, compared);
-  std::vector<CheckedMemory> of_ranks;  // counted by category only on CPUs
-  if (device.is_cpu()) of_ranks = memory_of_ranks(checked, recipe, world, device, memory);
+  const std::vector<CheckedMemory> of_ranks = memory_of_ranks(checked, recipe, world, device, memory);
   return world.rank() == 0 ? layout_line(checked.name, comparison, of_ranks) : CheckLine{};
 }
 
@@ -147,7 +167,6 @@ std::string CheckedMemory::off() const {
   std::vector<std::string> causes;
   for (size_t i = 0; i < forecast.size(); ++i) {
     const auto category = static_cast<MemoryCategory>(i);
-    if (category == MemoryCategory::communication && !on_one_host) continue;
     const double slack = std::max(kTolerance * static_cast<double>(forecast[i]), least);
     const double more = category == MemoryCategory::activations ? static_cast<double>(extra) : 0.0;
     const auto beyond = static_cast<double>(measured[i] - forecast[i]);

@@ -39,8 +39,7 @@ CheckLine check_layout(const CheckedLayout& layout, const Recipe& recipe, const 
 /// Memory of one rank beside its forecast.
 struct CheckedMemory {
   CategoryBytes forecast{}, measured{};
-  int64_t extra = 0;        ///< bytes of activations that the forecast leaves out (measure/step_memory.h)
-  bool on_one_host = true;  ///< as the forecast assumes; otherwise communication buffers are not compared
+  int64_t extra = 0;  ///< bytes of activations that the forecast leaves out (measure/step_memory.h)
 
   /// "activations take 2.0 MiB, forecast 1.0 MiB": categories that are off by more than 5 %, and by 1 % of the sum; empty
   /// if there are none.

@@ -8,9 +8,9 @@
 
 namespace weft {
 
-CategoryBytes step_memory(const Recipe& recipe, const ResolvedLayout& layout, const World& world, const Batch& batch,
-                          const GroupOptions& communication) {
-  MemoryLedger ledger;
+StepMemory step_memory(const Recipe& recipe, const ResolvedLayout& layout, const World& world, const Batch& batch,
+                       const GroupOptions& communication) {
+  MemoryLedger ledger(communication.device);
   TrainerOptions options = trainer_options(recipe, layout, communication.device);
   options.communication = communication;
   options.ledger = &ledger;
@@ -18,13 +18,18 @@ CategoryBytes step_memory(const Recipe& recipe, const ResolvedLayout& layout, co
   trainer.step(batch);
   ledger.reset_peaks();
   trainer.step(batch);
-  return ledger.peak();
+  return {ledger.device_peak(), ledger.peak_total()};
 }
 
 int64_t packed_for_products(const Recipe& recipe, const ResolvedLayout& layout) {
   if (layout.options.precision != Precision::bf16 || !__builtin_cpu_supports("avx512bf16")) return 0;
   const int64_t rows = layout.micro_batch * recipe.model.context / layout.cp + recipe.model.width;
   return 4 * 2 * rows * recipe.model.width / layout.tp;
+}
+
+int64_t flags_of_checks(const ResolvedLayout& layout) {
+  constexpr int64_t kFlags = 8, kFlagBytes = 512;
+  return layout.micro_batches * kFlags * kFlagBytes;
 }
 
 }  // namespace weft

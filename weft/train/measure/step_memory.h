@@ -5,7 +5,7 @@
 #include <ATen/core/Tensor.h>
 
 #include <cstdint>
-#include <functional>
+#include <optional>
 
 #include "weft/comm/call/group_options.h"
 #include "weft/comm/world.h"
@@ -16,15 +16,24 @@
 
 namespace weft {
 
+/// Memory of a rank during a step, on its device.
+struct StepMemory {
+  std::optional<CategoryBytes> peak;  ///< of each category; nullopt if the device's allocator does not report them
+  int64_t peak_total = 0;             ///< of all together; 0 if the device's allocator has no statistics
+};
+
 /// Trains two steps of a recipe in its resolved layout and returns this rank's peaks in the second, the first in which all
-/// state is there. `batch` is this rank's share of the global batch. Only memory on CPUs is counted by category. Collective
-/// over the world.
-CategoryBytes step_memory(const Recipe& recipe, const ResolvedLayout& layout, const World& world, const Batch& batch,
-                          const GroupOptions& communication);
+/// state is there. `batch` is this rank's share of the global batch, `communication.device` the rank's device. Collective over
+/// the world.
+StepMemory step_memory(const Recipe& recipe, const ResolvedLayout& layout, const World& world, const Batch& batch,
+                       const GroupOptions& communication);
 
 /// Bytes of activations beyond the forecast: on a processor with bf16 multiplication, oneDNN first reorders the operands, in
 /// memory from LibTorch's allocator, which the device-independent forecast does not include. The largest are those of the
 /// second linear layer: hidden values four times as wide as a block's output, and its weights.
 int64_t packed_for_products(const Recipe& recipe, const ResolvedLayout& layout);
+
+/// The same on other devices: flags of id checks, which a step keeps until its loss is read. Each takes 512 bytes.
+int64_t flags_of_checks(const ResolvedLayout& layout);
 
 }  // namespace weft
