@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <map>
+#include <ostream>
 #include <string>
 #include <vector>
 
@@ -12,15 +13,23 @@
 namespace weft::device_check_test {
 namespace {
 
-class DeviceCheck : public testing::TestWithParam<int> {};
+struct Machine {
+  int ranks = 1;
+  const char* backend = "auto";
+};
+void PrintTo(const Machine& machine, std::ostream* out) { *out << machine.backend << machine.ranks; }
+
+class DeviceCheck : public testing::TestWithParam<Machine> {};
 
 TEST_P(DeviceCheck, HoldsOnAllDevices) {
   on_device({});
   said_of_device();
   std::map<std::string, CheckLine> lines;
-  test::run_ranks(GetParam(),
+  const Machine& machine = GetParam();
+  test::run_ranks(machine.ranks,
                   [&](World world) {
-                    for (const CheckLine& line : check_machine(world, {.device = "auto"})) lines[line.name] = line;
+                    for (const CheckLine& line : check_machine(world, {.device = "auto", .backend = machine.backend}))
+                      lines[line.name] = line;
                   },
                   {.timeout = std::chrono::minutes(2)});
   EXPECT_EQ(said_of_device(), "");
@@ -35,13 +44,17 @@ TEST_P(DeviceCheck, HoldsOnAllDevices) {
     EXPECT_NE(line.text.find(" MiB, forecast "), std::string::npos) << check_text(line);
   }
   for (const char* name : {"devices", "pinned memory", "layout bf16"}) EXPECT_EQ(lines[name].verdict, CheckVerdict::ok) << name;
-  if (GetParam() == 1) return;
-  for (const char* name : {"device copies", "collectives nccl", "device links", "layout mixture"}) {
+  if (machine.ranks == 1) return;
+  for (const char* name : {"device copies", "collectives shm", "collectives gloo", "device links", "layout mixture"}) {
     EXPECT_EQ(lines[name].verdict, CheckVerdict::ok) << name;
   }
+  const bool by_engine = machine.backend == std::string("auto");
+  EXPECT_EQ(lines[by_engine ? "collectives nccl" : "collectives auto"].verdict,
+            by_engine ? CheckVerdict::ok : CheckVerdict::not_checked);
 }
 
-INSTANTIATE_TEST_SUITE_P(Ranks, DeviceCheck, testing::Values(1, 2, 4));
+INSTANTIATE_TEST_SUITE_P(Ranks, DeviceCheck, testing::Values(Machine{1}, Machine{2}, Machine{2, "shm"}),
+                         testing::PrintToStringParamName());
 
 }  // namespace
 }  // namespace weft::device_check_test

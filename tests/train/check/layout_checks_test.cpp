@@ -37,7 +37,7 @@ TEST(LayoutChecks, MemoryOnSeveralHosts) {
     test::run_ranks(4,
                     [](World world) {
                       const CheckedLayout& pipeline = checked_layouts().at(4);
-                      const Recipe recipe = recipe_of(pipeline, 4, "cpu", std::chrono::seconds(60));
+                      const Recipe recipe = recipe_of(pipeline, 4, {.device = "cpu"});
                       const CheckLine line = check_layout(pipeline, recipe, world, at::kCPU);
                       if (world.rank() != 0) return;
                       EXPECT_EQ(line.verdict, CheckVerdict::ok) << line.text;

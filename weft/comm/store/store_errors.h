@@ -30,7 +30,7 @@ inline int lost_rank_of(const std::exception& error) {
 /// An error as a value, because threads cannot share an exception.
 struct GroupFailure {
   int culprit = -1;  ///< world rank to blame, or -1
-  std::string text;
+  std::string text;  ///< one line
 };
 
 /// Throws LostRank if `rank` is at least 0, else CommError.
