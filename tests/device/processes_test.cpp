@@ -35,7 +35,7 @@ TEST(DeviceProcesses, TrainOnTheDevicesOfTheirRanks) {
   on_device({});  // before the first backward of the process
   const auto results = test::run_processes(2, [](const World& world) {
     at::accelerator::setDeviceIndex(3);
-    const at::Device device = rank_device("auto", world);
+    const at::Device device = rank_device("auto", world, BackendKind::automatic);
     const at::Device unnamed = at::ones({1}, at::Device(at::kPrivateUse1)).device();
     const std::string digest = train(world, device);
     return fmt::format("{} {} {}{}", unnamed.str(), at::accelerator::getDeviceIndex(), said_of_device(), digest);
