@@ -90,15 +90,16 @@ int64_t group_buffer_bytes(const Recipe& recipe, const Plan& plan, int rank, con
 
 MemoryOptions memory_options(const Recipe& recipe, const Plan& plan, int pp_rank, int ranks_per_host) {
   const LayoutOptions& options = plan.layout.options;
-  return {
-      .optimizer_states = num_states(plan.costs->optimizer()) + (recipe.optimizer.ema > 0.0 ? 1 : 0),
-      .block_states = block_states(recipe, plan),
-      .offload_optimizer = options.offload_optimizer != Offload::none,
-      .offload_weights = options.offload_parameters != Offload::none,
-      .communication_bytes = communication_bytes(recipe, plan, pp_rank, ranks_per_host),
-      .state_copies = state_copies(recipe),
-      .copies_sums = plan.costs->device() == TargetDevice::gpu && (plan.layout.reproducible || recipe.run.reproducible_tp > 0),
-      .device = plan.costs->device()};
+  const bool sums_on_device =
+      plan.costs->device() == TargetDevice::gpu && recipe.layout.backend != "shm" && recipe.layout.backend != "gloo";
+  return {.optimizer_states = num_states(plan.costs->optimizer()) + (recipe.optimizer.ema > 0.0 ? 1 : 0),
+          .block_states = block_states(recipe, plan),
+          .offload_optimizer = options.offload_optimizer != Offload::none,
+          .offload_weights = options.offload_parameters != Offload::none,
+          .communication_bytes = communication_bytes(recipe, plan, pp_rank, ranks_per_host),
+          .state_copies = state_copies(recipe),
+          .copies_sums = sums_on_device && (plan.layout.reproducible || recipe.run.reproducible_tp > 0),
+          .device = plan.costs->device()};
 }
 
 int fullest_stage_rank(const std::vector<MemoryEstimate>& by_stage_rank) {
