@@ -1,11 +1,15 @@
 // What a device would be given by a step of a GPT, counted on the checked device: operators (launches), waits of the host,
 // bytes copied between host and device, waits of streams; per rank and step, once the run is steady. JSON; bench/device_counts
 // runs it.
+#include <ATen/CPUGeneratorImpl.h>
+#include <ATen/core/Generator.h>
 #include <ATen/ops/randint.h>
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <barrier>
+#include <cstdlib>
 #include <exception>
 #include <iostream>
 #include <map>
@@ -48,10 +52,10 @@ constexpr int kWarmUp = 3, kSteps = 2;
 constexpr int64_t kTokens = 256;
 
 weft::Recipe recipe_of(const Model& model, const Layout& layout) {
-  const bool splits = std::string(layout.name) == "pp" || std::string(layout.name) == "tp";
-  const int64_t data_ranks = splits ? 1 : layout.ranks;
-  return weft::parse_recipe(
-      fmt::format(R"(
+  const bool is_pipeline = layout.name == std::string("pp");
+  const int64_t data_ranks = is_pipeline || layout.name == std::string("tp") ? 1 : layout.ranks;
+  const int64_t micro_batches = is_pipeline ? std::max<int64_t>(model.micro_batches, layout.ranks) : model.micro_batches;
+  return weft::parse_recipe(fmt::format(R"(
     model = {{ name = "{}", layers = {}, heads = {}, width = {}, context = {} }}
     data = {{ name = "text", path = "none.txt" }}
     batch = {{ global = {}, micro = {} }}
@@ -59,9 +63,9 @@ weft::Recipe recipe_of(const Model& model, const Layout& layout) {
     optimizer = {{ name = "adamw", lr = 1e-3, clip = 1.0 }}
     run = {{ steps = {}, threads = 1, timeout_s = 60 }}
   )",
-                  model.name, model.layers, model.heads, model.width, model.context,
-                  model.micro * model.micro_batches * data_ranks, model.micro, layout.keys, kWarmUp + kSteps),
-      "device_counts");
+                                        model.name, model.layers, model.heads, model.width, model.context,
+                                        model.micro * micro_batches * data_ranks, model.micro, layout.keys, kWarmUp + kSteps),
+                            "device_counts");
 }
 
 void register_engine() {
@@ -76,7 +80,8 @@ void register_engine() {
 }
 
 weft::Batch batch_of(const weft::Recipe& recipe, int64_t samples) {
-  const at::Tensor tokens = at::randint(kTokens, {samples, recipe.model.context + 1}, at::kLong).pin_memory();
+  const at::Generator generator = at::detail::createCPUGenerator(1);  // the same on all ranks
+  const at::Tensor tokens = at::randint(kTokens, {samples, recipe.model.context + 1}, generator, at::kLong);
   return {{tokens.narrow(1, 0, recipe.model.context).contiguous().pin_memory()},
           tokens.narrow(1, 1, recipe.model.context).contiguous().pin_memory(),
           0};
@@ -124,8 +129,8 @@ json counted(const Model& model, const Layout& layout) {
           Counted own = run_rank(recipe, world, together);
           if (world.rank() == 0) found = std::move(own);
         } catch (const std::exception& error) {
-          std::cerr << layout.name << ": " << error.what() << '\n';
-          std::exit(1);
+          std::cerr << fmt::format("{}: {}\n", layout.name, error.what()) << std::flush;
+          std::_Exit(1);  // other ranks still wait
         }
       });
     }
