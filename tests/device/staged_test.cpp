@@ -1,6 +1,7 @@
 // shm and Gloo for tensors of a device, through pinned memory: each call gives the right values and each training the CPU's
 // bits, also where ranks share a device; each wait that is left out is found; a rank that leaves holds up none.
 #include <ATen/ops/full.h>
+#include <ATen/ops/zeros.h>
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -243,6 +244,27 @@ TEST(StagedFailures, DifferentCallsAreNamedOnAllRanks) {
       EXPECT_THROW(group.throw_if_failed(), CommError);
       EXPECT_THROW(group.barrier("later"), CommError);
     });
+  }
+}
+
+/// A send is over for the sender's stream once it is copied; the step is not.
+TEST(StagedFailures, SettlingFindsWhatASenderDoesNotWaitFor) {
+  on_device({});
+  for (const BackendKind backend : {BackendKind::shm, BackendKind::automatic}) {
+    test::run_ranks(2, [&](World world) {
+      const Group group = group_of(world, backend);
+      const auto dtype = world.rank() == 0 ? at::kFloat : at::kInt;  // as many bytes
+      const at::Tensor x = at::zeros({3000}, at::TensorOptions(shared_device(world.rank())).dtype(dtype));
+      EXPECT_THROW(
+          {
+            Work work = world.rank() == 0 ? group.send(x, 1, "message") : group.receive(x, 0, "message");
+            work.wait();
+            group.settle();
+          },
+          CommError)
+          << kBackends.of(backend) << ", rank " << world.rank();
+    });
+    said_of_device();
   }
 }
 

@@ -45,7 +45,7 @@ def machine(run, place):
 def build(run, place):
     """Builds what is carried as sources. A failure names what the machine lacks."""
     if (place.build / "weft").is_file():
-        run.about["machine"]["weft"] = version = run.command([place.program("weft"), "version"], place.environment).strip()
+        run.about["machine"]["weft"] = version = run.command([place.program("weft"), "version"], place.environment, 20).strip()
         return run.row("weft", True, f"{version}; was built before")
     if place.dry:
         raise NotRun(f"{place.build / 'weft'} is not built")
@@ -91,9 +91,12 @@ def rows(run, place):
     def both(row):
         name, recipe, settings, _, *more = row
         try:
-            return [place.train(run, f"{name}, {side}", recipe, settings, device, more=more)
-                    for side, device in (("here", place.device), ("cpu", "cpu"))]
-        except (CommandFailed, NotRun) as error:
+            found = [place.train(run, f"{name}, {side}", recipe, settings, device, more=more)
+                     for side, device in (("here", place.device), ("cpu", "cpu"))]
+            for each in found:
+                float(each["evaluation"]["loss"])
+            return found
+        except (CommandFailed, NotRun, KeyError, TypeError) as error:
             return error
 
     chosen = [row for row in ROWS if not place.dry or row[0] in DRY_ROWS]

@@ -17,6 +17,8 @@ def write_text(root, path):
 
 def pack(root, build, folder):
     """Copies what a check runs and reads, from the repository and its build-cuda/, with the libraries it needs besides PyTorch's."""
+    if not (build / "CMakeCache.txt").exists():
+        raise OSError(f"{build} is no build folder: make one by tools/configure cuda")
     subprocess.run(["cmake", "--build", build, "--target", "gpu_check"], check=True)
     folder.mkdir(parents=True)
     for name, symbols in PROGRAMS.items():

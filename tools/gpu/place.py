@@ -80,7 +80,12 @@ class Place:
         settings += ["run.threads=2"] if device == "cpu" and not self.dry else []
         run.command([*before, self.program("weft"), "train", *self.recipe(recipe, settings), "--summary", summary, *more],
                     self.environment | (environment or {}))
-        return json.loads(summary.read_text())
+        try:
+            found = json.loads(summary.read_text())
+            float(found["loss"])
+            return found
+        except (OSError, ValueError, KeyError, TypeError) as error:
+            raise CommandFailed(f"the summary of {name}: {error}") from None
 
 
 def relative_difference(value, expected):
@@ -91,5 +96,5 @@ def attempt(run, name, work):
     """Runs `work`; what fails in it is a row, so that the rows after it are tried too."""
     try:
         work()
-    except (CommandFailed, NotRun) as error:
+    except (CommandFailed, NotRun, KeyError, TypeError, ValueError, OSError) as error:
         run.fault(name, error)

@@ -8,6 +8,7 @@ import pathlib
 import shutil
 import signal
 import subprocess
+import sys
 import threading
 import time
 import traceback
@@ -45,7 +46,7 @@ class Run:
         self.about = {"dry_run": dry_run, "limit_s": limit_s, "machine": {}}
         self.begin = time.monotonic()
         self.end = self.deadline = self.begin + limit_s - min(limit_s / 10, 10)  # ending commands takes time too
-        self.lock, self.live, self.commands = threading.Lock(), set(), 0
+        self.lock, self.live, self.commands, self.ending = threading.RLock(), set(), 0, False
         self.found = [{"name": part.name, "status": NOT_RUN, "reason": "not reached", "seconds": 0.0, "limit_s": part.limit_s,
                        "rows": []} for part in parts]
         (folder / "log.txt").write_text("")
@@ -73,7 +74,9 @@ class Run:
                 self.note(traceback.format_exc())
             self.now["seconds"] = round(time.monotonic() - begin, 1)
             self.judge(reason, failed)
-        return any(part["status"] == OK for part in self.found) and all(part["status"] != FAILED for part in self.found)
+        if self.unwritten:
+            print(f"gpu_check: {self.unwritten}; results are incomplete there", file=sys.stderr)
+        return not self.unwritten and any(part["status"] == OK for part in self.found) and all(part["status"] != FAILED for part in self.found)
 
     def judge(self, reason, failed):
         statuses = [row["status"] for row in self.now["rows"]]
@@ -95,8 +98,12 @@ class Run:
     def write(self):
         about = self.about | {"seconds": round(time.monotonic() - self.begin, 1)}
         file = self.folder / "results.json.new"
-        file.write_text(json.dumps(about | {"parts": self.found}, indent=1) + "\n", encoding="utf-8")
-        file.replace(self.folder / "results.json")
+        try:
+            file.write_text(json.dumps(finite(about | {"parts": self.found}), indent=1, allow_nan=False) + "\n", encoding="utf-8")
+            file.replace(self.folder / "results.json")
+            self.unwritten = ""
+        except OSError as error:  # later parts still print what they find
+            self.unwritten = f"{self.folder / 'results.json'}: {error.strerror}"
 
     def row(self, name, status, text, **figures):
         """A finding of this part. `status`: one of the three, or whether it holds."""
@@ -108,11 +115,17 @@ class Run:
         self.row(name, NOT_RUN if isinstance(error, NotRun) else FAILED, str(error))
 
     def note(self, text):
-        with self.lock, open(self.folder / "log.txt", "a", encoding="utf-8", errors="replace") as log:
-            log.write(text.rstrip("\n") + "\n")
+        try:
+            with self.lock, open(self.folder / "log.txt", "a", encoding="utf-8", errors="replace") as log:
+                log.write(text.rstrip("\n") + "\n")
+        except OSError:  # a full disk: results.json says so at the end
+            pass
 
     def say(self, text):
-        print(text, flush=True)
+        try:
+            print(text, flush=True)
+        except OSError:  # nobody reads any more
+            pass
         self.note(text)
 
     def command(self, words, environment=None, most_s=math.inf):
@@ -124,13 +137,15 @@ class Run:
         with self.lock:
             self.commands += 1
             files = [self.work / f"{self.commands}.{kind}" for kind in ("out", "err")]
-        with open(files[0], "wb") as out, open(files[1], "wb") as err:
+        with open(files[0], "wb") as out, open(files[1], "wb") as err, self.lock:
+            if self.ending:
+                raise NotRun("a signal ended it")
             try:
                 process = subprocess.Popen(words, cwd=self.work, env=environment, stdin=subprocess.DEVNULL, stdout=out, stderr=err,
                                            start_new_session=True)
             except OSError as error:
                 raise CommandFailed(f"{words[0]}: {error.strerror}") from None
-        self.live.add(process.pid)
+            self.live.add(process.pid)
         limit, late = min(self.deadline - time.monotonic(), most_s), False
         try:
             process.wait(limit)
@@ -150,11 +165,24 @@ class Run:
 
     def kill(self, *_):
         """For signals: what runs must not outlive this program. A child may be too young to be among the living."""
-        children = {pid for pid, (parent, _) in processes().items() if parent == os.getpid()}
-        for pid in self.live | children:
-            signal_session(pid, signal.SIGKILL)
+        self.ending = True  # before the scans: threads start nothing after one of them
+        for _ in range(3):
+            children = {pid for pid, (parent, _) in processes().items() if parent == os.getpid()}
+            for pid in self.live | children:
+                signal_session(pid, signal.SIGKILL)
+            time.sleep(0.05)
         shutil.rmtree(self.work, ignore_errors=True)
+        os.write(2, b"gpu_check: ended by a signal\n")
         os._exit(1)  # results.json has been written
+
+
+def finite(value):
+    """JSON has no infinite numbers."""
+    if isinstance(value, dict):
+        return {key: finite(each) for key, each in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [finite(each) for each in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def processes():

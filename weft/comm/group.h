@@ -53,7 +53,8 @@ class Group {
   /// Exchanges parts: part p of `input` (shard_range of its elements for p) goes to rank p; `output` receives this rank's part
   /// from every rank, in rank order (size * own part elements). Traffic: (n-1)/n of the input's bytes.
   Work all_to_all(const at::Tensor& output, const at::Tensor& input, std::string_view what) const;
-  /// Sends `tensor` to the rank at position `peer`, which receives messages in the order of sending. Traffic: the bytes.
+  /// Sends `tensor` to the rank at position `peer`, which receives messages in the order of sending. On a device later calls
+  /// may wait until it is received, so of two ranks that exchange messages one must receive first. Traffic: the bytes.
   Work send(const at::Tensor& tensor, int peer, std::string_view what) const;
   /// Fills `tensor` with the next message from the rank at position `peer`; its type and size must match.
   Work receive(const at::Tensor& tensor, int peer, std::string_view what) const;

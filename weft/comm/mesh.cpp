@@ -59,7 +59,7 @@ void check_shm(const GroupPlan& plan) {
 
 /// Returns a group over `make`'s for CPU tensors, on whichever device the plan's are.
 std::shared_ptr<Backend> on_host(const GroupPlan& plan, std::shared_ptr<Backend> make(const GroupPlan&)) {
-  if (plan.options.device.is_cpu()) return make(plan);
+  if (plan.options.device.is_cpu() || plan.options.device.is_meta()) return make(plan);  // meta tensors have no data
   GroupPlan host = plan;
   host.options.device = at::kCPU;
   return make_staged_backend(plan, make(host));

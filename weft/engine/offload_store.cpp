@@ -2,6 +2,7 @@
 
 #include <ATen/ops/zeros.h>
 #include <c10/core/GradMode.h>
+#include <c10/core/impl/VirtualGuardImpl.h>
 
 #include <iterator>
 #include <map>
@@ -15,7 +16,7 @@ namespace {
 
 class HostStore : public OffloadStore {
  public:
-  explicit HostStore(bool pinned) : pinned_(pinned) {}
+  explicit HostStore(at::Device device) : device_(device), pinned_(!device.is_cpu()) {}
 
   int reserve(int64_t bytes) override {
     if (free_.empty()) {
@@ -34,9 +35,13 @@ class HostStore : public OffloadStore {
     return room;
   }
   void release(int room) override { free_.emplace(rooms_[room].numel(), room); }
-  // Only copies use rooms, all on the device's stream: the host does not wait.
-  void put(int room, const at::Tensor& tensor) override { view_of(room, tensor).copy_(tensor, /*non_blocking=*/pinned_); }
+  // Copies of the device's tensors use rooms on its stream: the host does not wait.
+  void put(int room, const at::Tensor& tensor) override {
+    await_copies(tensor);
+    view_of(room, tensor).copy_(tensor, /*non_blocking=*/pinned_);
+  }
   void get(int room, const at::Tensor& tensor) override {
+    await_copies(tensor);
     tensor.variable_data().copy_(view_of(room, tensor), /*non_blocking=*/pinned_);
   }
 
@@ -45,8 +50,14 @@ class HostStore : public OffloadStore {
     return rooms_[room].narrow(0, 0, static_cast<int64_t>(like.nbytes())).view(like.scalar_type()).view(like.sizes());
   }
 
+  /// The host copies tensors of its own, such as ones that blocks on a device pass on, after the device's copies.
+  void await_copies(const at::Tensor& tensor) const {
+    if (pinned_ && tensor.is_cpu()) c10::impl::VirtualGuardImpl(device_.type()).synchronizeDevice(device_.index());
+  }
+
   at::Tensor make(int64_t bytes) const { return at::zeros({bytes}, at::TensorOptions(at::kByte).pinned_memory(pinned_)); }
 
+  at::Device device_;
   bool pinned_;
   std::vector<at::Tensor> rooms_;
   std::multimap<int64_t, int> free_;  ///< by bytes
@@ -94,7 +105,7 @@ class DiskStore : public OffloadStore {
 
 }  // namespace
 
-std::unique_ptr<OffloadStore> host_offload(at::Device device) { return std::make_unique<HostStore>(!device.is_cpu()); }
+std::unique_ptr<OffloadStore> host_offload(at::Device device) { return std::make_unique<HostStore>(device); }
 std::unique_ptr<OffloadStore> disk_offload(const std::string& folder) { return std::make_unique<DiskStore>(folder); }
 
 }  // namespace weft

@@ -64,7 +64,7 @@ TEST(RankDevice, MoreRanksThanDevicesAreRefused) {
   }
   for (const Refused& row : absent) {
     EXPECT_EQ(test::refusal([&] { device_of_rank(row.wish, row.place, row.seen); }),
-              std::string(row.what) + "; set run.device = \"cpu\"");
+              std::string(row.what) + "; see that weft and its LibTorch are built for it, or set run.device = \"cpu\"");
   }
 }
 

@@ -1,5 +1,6 @@
 // weft check: is this machine, or this cluster, sound? Prints; train/check/check_machine.h checks.
 #include <fmt/format.h>
+#include <signal.h>
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
@@ -37,6 +38,9 @@ struct CheckArguments {
   HostOptions hosts;
 };
 
+/// Enough for rank 0 to notice that a rank has gone.
+constexpr double kTimeToReport_s = 10.0;
+
 /// Reports failed checks as main() reports an error.
 int report_failed(const std::vector<CheckLine>& lines) {
   const std::string failure = check_failure(lines);
@@ -48,6 +52,8 @@ int report_failed(const std::vector<CheckLine>& lines) {
 /// Runs one rank in this process; returns its exit status.
 int check_here(const World& world, const CheckArguments& arguments) {
   keep_and_reuse_memory();
+  // When a rank fails, the launcher ends the others: this one still says which part failed (kTimeToReport_s).
+  if (world.rank() == 0 && world.size() > 1) ::signal(SIGTERM, SIG_IGN);
   const Stopwatch watch;
   const std::string heading = check_heading(world);
   std::vector<CheckLine> lines;
@@ -105,6 +111,7 @@ int run_check(const CheckArguments& arguments) {
   }
   LaunchOptions options;
   options.num_ranks = ranks;
+  options.grace_s = kTimeToReport_s;
   options.command = {this_executable(), "check",           "--device",  arguments.device,
                      "--backend",       arguments.backend, "--timeout", fmt::to_string(arguments.timeout_s)};
   if (arguments.json) options.command.emplace_back("--json");
@@ -137,7 +144,8 @@ void add_check(CLI::App& app, int& status) {
   add_host_options(*command, arguments->hosts);
   command->footer(
       "Prints one line per check: ok, FAILED with the cause and what to do, or \"-\" for\n"
-      "what cannot be checked here, with the reason. Takes about a minute.\n"
+      "what cannot be checked here, with the reason. Takes seconds; a slow\n"
+      "network a minute.\n"
       "Exit status 0: nothing failed; 1: something did.\n"
       "\n"
       "Examples:\n"

@@ -163,8 +163,10 @@ void add_memory(CLI::App& app, int& status) {
   command
       ->add_option("--device", arguments->device, "Kind of device, which need not be there; default: the recipe's run.device")
       ->check(CLI::IsMember(kTargetDevices.all()));
-  command->add_option("--ranks-per-host", arguments->ranks_per_host, "Ranks that share a host's memory; default: all, up to 16")
-      ->check(CLI::PositiveNumber);
+  command
+      ->add_option("--ranks-per-host", arguments->ranks_per_host,
+                   "Ranks that share a host's memory; default: all, if they are at most 16")
+      ->check(CLI::Range(1, 1 << 20));
   command->add_flag("--json", arguments->json, "Print the recipe's own layout as JSON");
   command->footer(
       "Adds up weights, gradients, optimizer state, gathered weights, activations and\n"

@@ -86,7 +86,8 @@ Work DeviceBackend::message(const Call& call, const at::Tensor& tensor) {
 }
 
 Work DeviceBackend::barrier(std::string_view what) {
-  return channel_->compare({.operation = Operation::barrier, .what = what});
+  comparing_.push_back(channel_->compare({.operation = Operation::barrier, .what = what}));
+  return comparing_.back();
 }
 
 at::Tensor DeviceBackend::allocate(int64_t numel, at::ScalarType dtype, std::string_view what) {
@@ -117,6 +118,7 @@ Work DeviceBackend::run(const Call& call, const std::function<void()>& action) {
 void DeviceBackend::settle() {
   if (!comparing_.empty()) comparing_.back().wait();  // compared in their order
   comparing_.clear();
+  channel_->finish_messages();
   throw_if_failed();
 }
 

@@ -49,6 +49,8 @@ class DeviceChannel {
   /// Begins to compare the ranks' calls; returns what to wait for, if anybody does.
   Work compare(const Call& call) { return records_->compare(call); }
   void compare_message(const Call& call) { messages_->add(call); }
+  /// Waits until the messages so far have been compared, or the group has failed.
+  void finish_messages() { messages_->finish(timeout_); }
   /// Follows a call whose last operation is `work`.
   std::shared_ptr<DeviceCall> follow(const Call& call, const c10::intrusive_ptr<c10d::Work>& work);
   void throw_if_failed() { records_->throw_if_failed(); }

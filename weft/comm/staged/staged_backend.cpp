@@ -24,6 +24,9 @@
 namespace weft {
 namespace {
 
+/// Bounds the pinned memory of calls that nobody has to wait for: sends.
+constexpr size_t kMostCalls = 16;
+
 class StagedBackend : public Backend {
  public:
   StagedBackend(const GroupPlan& plan, std::shared_ptr<Backend> host)
@@ -82,6 +85,13 @@ class StagedBackend : public Backend {
     const std::lock_guard lock(mutex_);
     if (failure_) throw_failure(failure_->culprit, failure_->text);
   }
+  void settle() override {
+    {
+      std::unique_lock lock(mutex_);
+      changed_.wait(lock, [this] { return calls_.empty(); });  // each call has its deadline
+    }
+    throw_if_failed();
+  }
 
  private:
   using OnHost = std::function<Work(const StagedTensors& on_host, std::string_view what)>;
@@ -129,7 +139,8 @@ Work StagedBackend::submit(Operation operation, const StagedTensors& given, std:
       tensors, streams_, [on_host = std::move(on_host), name = std::string(what)](const StagedTensors& buffers) {
         return on_host(buffers, name);
       });
-  const std::lock_guard lock(mutex_);
+  std::unique_lock lock(mutex_);
+  changed_.wait(lock, [this] { return calls_.size() < kMostCalls; });
   calls_.push_back(call);
   changed_.notify_all();
   return Work(call);
@@ -147,6 +158,7 @@ void StagedBackend::run_calls() {
     run(call);
     lock.lock();
     calls_.pop_front();
+    changed_.notify_all();
   }
 }
 

@@ -61,7 +61,8 @@ std::vector<BlockState> block_states(const Recipe& recipe, const Plan& plan) {
 int64_t communication_bytes(const Recipe& recipe, const Plan& plan, int pp_rank, int ranks_per_host) {
   constexpr int kMostRanksOfAHost = 16;
   const int world = plan.program->world_size();
-  if (ranks_per_host == 0 && world > kMostRanksOfAHost) return 0;
+  const bool one_host = recipe.layout.backend == "shm";  // takes no other
+  if (ranks_per_host == 0 && world > kMostRanksOfAHost && !one_host) return 0;
   std::vector<int> host_of_rank(static_cast<size_t>(world));
   for (int rank = 0; rank < world; ++rank) host_of_rank[rank] = ranks_per_host == 0 ? 0 : rank / ranks_per_host;
   return group_buffer_bytes(recipe, plan, pp_rank * (world / plan.program->mesh.pp), host_of_rank);

@@ -134,7 +134,16 @@ class MachineCheck {
 
 void check_names(const CheckOptions& options) { recipe_of(checked_layouts().front(), 1, options); }
 
-std::vector<CheckLine> check_machine(const World& world, const CheckOptions& options) { return MachineCheck(world, options)(); }
+std::vector<CheckLine> check_machine(const World& world, const CheckOptions& options) {
+  try {
+    device_of(recipe_of(checked_layouts().front(), world.size(), options), world);
+  } catch (const InputError& error) {
+    if (world.rank() == 0 && options.on_line)
+      options.on_line(check_failed("devices", error.what(), "give --device cpu or --backend auto"));
+    throw;
+  }
+  return MachineCheck(world, options)();
+}
 
 std::string check_heading(const World& world) {
   const std::vector<std::string> all = hosts_of(world);

@@ -280,7 +280,7 @@ GroupsToCheck groups_to_check(const World& world, BackendKind backend, at::Devic
   if (device.is_cpu() && one_host) {
     result.missing.push_back(not_checked("collectives shm+gloo", "they sum across hosts, and there is one; give --hosts"));
   }
-  if (device.is_cpu()) add_all("nccl", BackendKind::nccl);
+  if (device.is_cpu()) result.missing.push_back(not_checked("collectives nccl", "ranks compute on the CPU"));
   if (device.is_cpu() && one_host) return result;
   if (!device.is_cpu() && (backend == BackendKind::shm || backend == BackendKind::gloo)) {
     result.missing.push_back(

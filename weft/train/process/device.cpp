@@ -22,10 +22,11 @@ at::Device device_of_rank(const std::string& wish, const LocalPlace& place, cons
   if (is_there && place.is_own) return {seen.type, 0};
   if (is_there && place.size <= seen.count) return {seen.type, static_cast<at::DeviceIndex>(place.rank)};
   if (is_there && place.shares) return {seen.type, static_cast<at::DeviceIndex>(place.rank * seen.count / place.size)};
-  throw InputError(fmt::format(
-      "run.device = \"{}\": {} on this host, but LibTorch sees {} here; {}set run.device = \"cpu\"", wish,
-      counted(place.size, "rank"), is_there ? counted(seen.count, "GPU") : "no such device",
-      is_there ? "start at most one rank per GPU, let ranks share GPUs by layout.backend = \"shm\" or \"gloo\", or " : ""));
+  throw InputError(
+      fmt::format("run.device = \"{}\": {} on this host, but LibTorch sees {} here; {}set run.device = \"cpu\"", wish,
+                  counted(place.size, "rank"), is_there ? counted(seen.count, "GPU") : "no such device",
+                  is_there ? "start at most one rank per GPU, let ranks share GPUs by layout.backend = \"shm\" or \"gloo\", or "
+                           : "see that weft and its LibTorch are built for it, or "));
 }
 
 at::Device rank_device(const std::string& wish, const World& world, BackendKind backend) {

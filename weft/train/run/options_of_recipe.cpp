@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "weft/base/cores.h"
+#include "weft/base/error.h"
 #include "weft/base/slurm_step.h"
 #include "weft/base/time_limit.h"
 #include "weft/train/process/device.h"
@@ -105,7 +106,14 @@ std::string learning_rate_rule(const Recipe& recipe) {
 }
 
 at::Device device_of(const Recipe& recipe, const World& world) {
-  return rank_device(recipe.run.device, world, backend_of(recipe));
+  const BackendKind backend = backend_of(recipe);
+  const at::Device device = rank_device(recipe.run.device, world, backend);
+  if (backend == BackendKind::nccl && device.is_cpu()) {
+    throw InputError(
+        fmt::format("layout.backend = \"nccl\" moves tensors of GPUs, but LibTorch sees none for run.device = \"{}\" here",
+                    recipe.run.device));
+  }
+  return device;
 }
 
 TrainerOptions trainer_options(const Recipe& recipe, const ResolvedLayout& layout, at::Device device) {
