@@ -59,7 +59,8 @@ void check_shm(const GroupPlan& plan) {
 
 /// Returns a group over `make`'s for CPU tensors, on whichever device the plan's are.
 std::shared_ptr<Backend> on_host(const GroupPlan& plan, std::shared_ptr<Backend> make(const GroupPlan&)) {
-  if (plan.options.device.is_cpu() || plan.options.device.is_meta()) return make(plan);  // meta tensors have no data
+  const at::Device device = plan.options.device;
+  if (device.is_meta() || device.is_cpu()) return make(plan);  // meta tensors have no data to copy
   GroupPlan host = plan;
   host.options.device = at::kCPU;
   return make_staged_backend(plan, make(host));
