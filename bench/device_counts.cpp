@@ -115,26 +115,29 @@ Counted run_rank(const weft::Recipe& recipe, const weft::World& world, std::barr
   return counted;
 }
 
-json counted(const Model& model, const Layout& layout) {
-  const weft::Recipe recipe = recipe_of(model, layout);
-  std::vector<weft::World> worlds = weft::World::threads(layout.ranks);
+/// The same on all ranks, each a thread.
+Counted run_layout(const weft::Recipe& recipe, const Layout& layout) {
   std::barrier<> together(layout.ranks);
-  weft::checked_device::Counts total;
   Counted found;
-  {
-    std::vector<std::jthread> threads;
-    for (const weft::World& world : worlds) {
-      threads.emplace_back([&, world] {
-        try {
-          Counted own = run_rank(recipe, world, together);
-          if (world.rank() == 0) found = std::move(own);
-        } catch (const std::exception& error) {
-          std::cerr << fmt::format("{}: {}\n", layout.name, error.what()) << std::flush;
-          std::_Exit(1);  // other ranks still wait
-        }
-      });
-    }
+  std::vector<std::jthread> threads;
+  for (const weft::World& world : weft::World::threads(layout.ranks)) {
+    threads.emplace_back([&, world] {
+      try {
+        Counted own = run_rank(recipe, world, together);
+        if (world.rank() == 0) found = std::move(own);
+      } catch (const std::exception& error) {
+        std::cerr << fmt::format("{}: {}\n", layout.name, error.what()) << std::flush;
+        std::_Exit(1);  // other ranks still wait
+      }
+    });
   }
+  threads.clear();  // joins them
+  return found;
+}
+
+json counted(const Model& model, const Layout& layout) {
+  const Counted found = run_layout(recipe_of(model, layout), layout);
+  weft::checked_device::Counts total;
   for (const auto& [label, counts] : found.by_label) {
     total.launches += counts.launches;
     total.synchronisations += counts.synchronisations;

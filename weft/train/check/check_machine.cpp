@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <optional>
 #include <set>
 
 #include "weft/base/cores.h"
@@ -25,15 +26,20 @@ namespace {
 
 constexpr char kOneRank[] = "one rank; give -n 2 or more, or --hosts";
 
+BackendKind backend_of(const CheckOptions& options) { return kBackends.value_of(options.backend, "layout.backend"); }
+
+/// This rank's device. Throws InputError if there is none for the options, or the back end cannot connect these ranks.
+at::Device checked_device_of(const World& world, const CheckOptions& options) {
+  const at::Device device = device_of(recipe_of(checked_layouts().front(), world.size(), options), world);
+  if (backend_of(options) == BackendKind::shm && !on_one_host(hosts_of(world)))
+    throw InputError("--backend shm needs all ranks on one host; leave it out, or use gloo");
+  return device;
+}
+
 class MachineCheck {
  public:
-  MachineCheck(const World& world, const CheckOptions& options)
-      : world_(world),
-        options_(options),
-        device_(device_of(recipe_of(checked_layouts().front(), world.size(), options), world)) {
-    if (backend() == BackendKind::shm && !on_one_host(hosts_of(world)))
-      throw InputError("--backend shm needs all ranks on one host; leave it out, or use gloo");
-  }
+  MachineCheck(const World& world, const CheckOptions& options, at::Device device)
+      : world_(world), options_(options), device_(device) {}
 
   std::vector<CheckLine> operator()() {
     part("hosts", [this] { check_hosts(); });
@@ -63,7 +69,7 @@ class MachineCheck {
   }
 
  private:
-  BackendKind backend() const { return kBackends.value_of(options_.backend, "layout.backend"); }
+  BackendKind backend() const { return backend_of(options_); }
 
   void add(const CheckLine& line) {
     if (world_.rank() != 0) return;
@@ -135,14 +141,16 @@ class MachineCheck {
 void check_names(const CheckOptions& options) { recipe_of(checked_layouts().front(), 1, options); }
 
 std::vector<CheckLine> check_machine(const World& world, const CheckOptions& options) {
+  std::optional<at::Device> device;
   try {
-    device_of(recipe_of(checked_layouts().front(), world.size(), options), world);
+    device = checked_device_of(world, options);
   } catch (const InputError& error) {
-    if (world.rank() == 0 && options.on_line)
+    if (world.rank() == 0 && options.on_line) {
       options.on_line(check_failed("devices", error.what(), "give --device cpu or --backend auto"));
+    }
     throw;
   }
-  return MachineCheck(world, options)();
+  return MachineCheck(world, options, *device)();
 }
 
 std::string check_heading(const World& world) {
