@@ -68,8 +68,9 @@ class Group {
   /// Throws the error that has ended the group, as far as this rank knows. On a device Work::wait() does not make the host
   /// wait, and a failure ends the host's waits: what it has read is right only if this does not throw afterwards.
   void throw_if_failed() const;
-  /// The same once all ranks' calls so far have been compared, which on a device happens beside them: results of a step count
-  /// only then. Waits for at most the group's time limit. Collective, but in any order with other calls.
+  /// The same once this rank's calls so far have been compared (of a message: by its receiver), which on a device happens
+  /// beside them: results of a step count only then. Waits for at most the group's time limit. Collective, but in any order
+  /// with other calls.
   void settle() const;
 
   /// Totals of this rank's calls on the group.
