@@ -1,6 +1,6 @@
 // What a device would be given by a step of a GPT, counted on the checked device: operators (launches), waits of the host,
-// bytes copied between host and device, waits of streams; per rank and step, once the run is steady. JSON; bench/device_counts
-// runs it.
+// bytes copied between host and device, waits of streams; per rank and step, once the run is steady; and the peak of memory of
+// the rank that has most, beside its forecast. JSON; bench/device_counts runs it.
 #include <ATen/CPUGeneratorImpl.h>
 #include <ATen/core/Generator.h>
 #include <ATen/ops/randint.h>
@@ -19,9 +19,11 @@
 #include <utility>
 #include <vector>
 
+#include "tests/device/recorded_graph.h"
 #include "weft/checked_device.h"
 #include "weft/comm/c10d/device_engines.h"
 #include "weft/comm/c10d/operations.h"
+#include "weft/plan/forecast.h"
 #include "weft/recipe.h"
 #include "weft/recipe/build/build_model.h"
 #include "weft/recipe/build/build_optimizer.h"
@@ -77,6 +79,7 @@ void register_engine() {
     return engine;
   };
   weft::register_device_engine(at::kPrivateUse1, {connect});
+  weft::register_device_graphs(at::kPrivateUse1, weft::make_recorded_graph);
 }
 
 weft::Batch batch_of(const weft::Recipe& recipe, int64_t samples) {
@@ -89,7 +92,8 @@ weft::Batch batch_of(const weft::Recipe& recipe, int64_t samples) {
 
 struct Counted {
   std::map<std::string, weft::checked_device::Counts> by_label;
-  std::map<std::string, uint64_t> waits;
+  std::map<std::string, uint64_t> waits, launches;
+  size_t peak_bytes = 0;
 };
 
 /// Runs the steps on one rank; rank 0 returns what all were counted after the warm-up.
@@ -104,13 +108,20 @@ Counted run_rank(const weft::Recipe& recipe, const weft::World& world, std::barr
     if (step == kWarmUp) {
       together.arrive_and_wait();
       if (world.rank() == 0) weft::checked_device::reset_counts();
+      weft::checked_device::reset_peak_memory(world.rank());
       together.arrive_and_wait();
     }
-    trainer.step([&batch] { return batch; });
+    trainer.submit([&batch] { return batch; });
+    while (trainer.unsettled() > (trainer.reads_late() ? 1 : 0)) trainer.settle();
   }
   together.arrive_and_wait();
   Counted counted;
-  if (world.rank() == 0) counted = {weft::checked_device::counts(), weft::checked_device::synchronisations()};
+  if (world.rank() == 0) {
+    counted = {weft::checked_device::counts(), weft::checked_device::synchronisations(), weft::checked_device::launches()};
+    for (int rank = 0; rank < world.size(); ++rank) {
+      counted.peak_bytes = std::max(counted.peak_bytes, weft::checked_device::memory(rank).peak_allocated);
+    }
+  }
   together.arrive_and_wait();  // before anything is released
   return counted;
 }
@@ -135,30 +146,48 @@ Counted run_layout(const weft::Recipe& recipe, const Layout& layout) {
   return found;
 }
 
+/// Launches of a captured step.
+double captured_launches(weft::Recipe recipe, const Layout& layout) {
+  recipe.run.graph = true;
+  uint64_t launches = 0;
+  for (const auto& [label, counts] : run_layout(recipe, layout).by_label) launches += counts.launches;
+  return static_cast<double>(launches) / (static_cast<double>(kSteps) * layout.ranks);
+}
+
 json counted(const Model& model, const Layout& layout) {
-  const Counted found = run_layout(recipe_of(model, layout), layout);
+  const weft::Recipe recipe = recipe_of(model, layout);
+  const Counted found = run_layout(recipe, layout);
   weft::checked_device::Counts total;
   for (const auto& [label, counts] : found.by_label) {
     total.launches += counts.launches;
     total.synchronisations += counts.synchronisations;
+    total.stalls += counts.stalls;
     total.copied_bytes += counts.copied_bytes;
     total.copies += counts.copies;
     total.stream_waits += counts.stream_waits;
     total.allocations += counts.allocations;
   }
   const double steps = static_cast<double>(kSteps) * layout.ranks;
-  json by_cause;
-  for (const auto& [cause, count] : found.waits) by_cause[cause] = static_cast<double>(count) / steps;
   const auto each = [steps](uint64_t count) { return static_cast<double>(count) / steps; };
+  const auto by_name = [&each](const std::map<std::string, uint64_t>& counts) {
+    json all;
+    for (const auto& [name, count] : counts) all[name] = each(count);
+    return all;
+  };
   return {{"layout", layout.name},
           {"ranks", layout.ranks},
           {"launches", each(total.launches)},
+          {"captured_launches", captured_launches(recipe, layout)},
           {"waits", each(total.synchronisations)},
+          {"stalls", each(total.stalls)},
           {"copies", each(total.copies)},
           {"copied_bytes", each(total.copied_bytes)},
           {"stream_waits", each(total.stream_waits)},
           {"allocations", each(total.allocations)},
-          {"waits_by", by_cause}};
+          {"peak_bytes", found.peak_bytes},
+          {"forecast_bytes", weft::recipe_memory(recipe, layout.ranks).estimate().total()},
+          {"waits_by", by_name(found.waits)},
+          {"launches_by", by_name(found.launches)}};
 }
 
 }  // namespace

@@ -48,7 +48,9 @@ if(LibTorch_FOUND AND NOT TARGET LibTorch::LibTorch)
   add_library(LibTorch::LibTorch INTERFACE IMPORTED)
   # The wheel has fmt's headers without its library, so the machine's own packages are searched first.
   target_compile_options(LibTorch::LibTorch INTERFACE
-    "SHELL:-idirafter ${LibTorch_INCLUDE_DIR}" "SHELL:-idirafter ${LibTorch_INCLUDE_DIR}/torch/csrc/api/include")
+    "$<$<NOT:$<COMPILE_LANGUAGE:CUDA>>:SHELL:-idirafter ${LibTorch_INCLUDE_DIR}>"
+    "$<$<NOT:$<COMPILE_LANGUAGE:CUDA>>:SHELL:-idirafter ${LibTorch_INCLUDE_DIR}/torch/csrc/api/include>"
+    "$<$<COMPILE_LANGUAGE:CUDA>:SHELL:-isystem ${LibTorch_INCLUDE_DIR}>")
   # The wheel is built with NDEBUG; without it, some of its classes (RecordFunction) have another layout in their headers.
   target_compile_definitions(LibTorch::LibTorch INTERFACE AT_PER_OPERATOR_HEADERS
     $<$<NOT:$<CONFIG:Release,RelWithDebInfo,MinSizeRel>>:NDEBUG>)

@@ -17,6 +17,7 @@
 #include "weft/nn/layers/layers.h"
 #include "weft/nn/layers/linear.h"
 #include "weft/nn/layers/normed_linear.h"
+#include "weft/nn/loss/language_head.h"
 #include "weft/nn/loss/split_cross_entropy.h"
 #include "weft/nn/random.h"
 #include "weft/nn/sequence/documents.h"

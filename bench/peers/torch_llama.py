@@ -48,11 +48,15 @@ class Layer(nn.Module):
 
 
 class Llama(nn.Module):
-    def __init__(self, a):
+    """The part of the model that stage `rank` of `stages` holds; all of it by default."""
+    def __init__(self, a, rank=0, stages=1):
         super().__init__()
-        self.embed = nn.Embedding(a.vocab, a.dim)
-        self.layers = nn.ModuleList(Layer(a) for _ in range(a.layers))
-        self.norm, self.head = nn.RMSNorm(a.dim, 1e-5), nn.Linear(a.dim, a.vocab, bias=False)
+        self.first, self.last = rank == 0, rank == stages - 1
+        if self.first:
+            self.embed = nn.Embedding(a.vocab, a.dim)
+        self.layers = nn.ModuleList(Layer(a) for _ in range(a.layers // stages))
+        if self.last:
+            self.norm, self.head = nn.RMSNorm(a.dim, 1e-5), nn.Linear(a.dim, a.vocab, bias=False)
         cos, sin = rotation(a.ctx, a.dim // a.heads)
         self.register_buffer("cos", cos, persistent=False)
         self.register_buffer("sin", sin, persistent=False)
@@ -61,11 +65,12 @@ class Llama(nn.Module):
                 nn.init.normal_(p, std=0.02)
 
     def forward(self, x):
-        x = self.embed(x)
+        if self.first:
+            x = self.embed(x)
         cos, sin = self.cos.to(x.dtype), self.sin.to(x.dtype)
         for layer in self.layers:
             x = layer(x, cos, sin)
-        return self.head(self.norm(x))
+        return self.head(self.norm(x)) if self.last else x
 
 
 def main():

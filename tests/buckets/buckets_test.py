@@ -255,10 +255,16 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--weft", required=True)
     parser.add_argument("--parquet-sample", required=True, help="the program that writes Parquet files")
-    parser.add_argument("--test", help="run only this test")
+    chosen = parser.add_mutually_exclusive_group()
+    chosen.add_argument("--only", nargs="+", help="run only these tests")
+    chosen.add_argument("--without", nargs="+", default=[], help="run all but these tests")
     options = parser.parse_args()
     tests, failed = Tests(options.weft, options.parquet_sample), 0
-    names = [name for name in dir(Tests) if name.startswith("test_") and options.test in (None, name)]
+    all_names = [name for name in dir(Tests) if name.startswith("test_")]
+    unknown = set(options.only or []) | set(options.without)
+    if unknown - set(all_names):
+        parser.error(f"there is no {', '.join(sorted(unknown - set(all_names)))}")
+    names = [name for name in all_names if name not in options.without and name in (options.only or all_names)]
     try:
         for name in names:
             began = time.monotonic()

@@ -1,4 +1,5 @@
 """moto's S3 server on a loopback port, and a proxy in front of it that fails as a test asks."""
+import collections
 import http.client
 import http.server
 import socket
@@ -54,13 +55,16 @@ class S3:
 
 
 class Proxy(socketserver.ThreadingMixIn, http.server.HTTPServer):
-    """Forwards requests: every `fails`-th is answered with 500 or cut off, each waits `delay_s`; if `dead`, no request is answered."""
+    """Forwards requests: every `fails`-th is answered with 500 or cut off, but none more than MOST_IN_A_ROW times in a row, fewer than
+    its sender makes attempts; each waits `delay_s`; if `dead`, no request is answered."""
+    MOST_IN_A_ROW = 3
     daemon_threads = True
 
     def __init__(self, port, fails=0, delay_s=0.0):
         super().__init__(("127.0.0.1", 0), Handler)
         self.behind, self.fails, self.delay_s, self.dead = port, fails, delay_s, False
         self.requests, self.failed, self.lock = 0, 0, threading.Lock()
+        self.in_a_row = collections.Counter()  # failures of a request, by method and path, since it was last answered
         threading.Thread(target=self.serve_forever, daemon=True).start()
 
     @property
@@ -98,7 +102,11 @@ class Handler(http.server.BaseHTTPRequestHandler):
         if server.dead:
             self.close_connection = True
             return
-        if server.fails and number % server.fails == 0:
+        request = (self.command, self.path)
+        with server.lock:
+            fails = server.fails and number % server.fails == 0 and server.in_a_row[request] < server.MOST_IN_A_ROW
+            server.in_a_row[request] = server.in_a_row[request] + 1 if fails else 0
+        if fails:
             with server.lock:
                 server.failed += 1
             if number % 2 == 0:

@@ -12,6 +12,7 @@ namespace {
 
 const std::string kGpt = WEFT_SOURCE "/recipes/gpt.toml";
 const std::string kLaptop = WEFT_SOURCE "/hardware/laptop_cpu.toml";
+const std::string kH100 = WEFT_SOURCE "/hardware/h100_node.toml";
 const std::string kA100 = WEFT_SOURCE "/hardware/a100_roce.toml";
 
 bool contains(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
@@ -69,6 +70,37 @@ TEST(WeftSimulate, JsonAddsUp) {
   EXPECT_GT(rank.at("exposed_s"), 0.0);
   EXPECT_EQ(four.at("memory").at("fits"), true);
   EXPECT_EQ(four.at("memory").at("most_bytes"), rank.at("memory_bytes"));
+}
+
+TEST(WeftSimulate, TellsWhatTheDeviceWaitsFor) {
+  // A small model is bound by launches, unless it is captured.
+  const std::vector<std::string> small = {"-n", "2", "--hardware", kH100, "--set", "batch.micro=1"};
+  const nlohmann::json step = simulated(small);
+  const nlohmann::json &bound = step.at("launch_bound"), &captured = bound.at("captured");
+  EXPECT_GT(bound.at("share"), 0.5);
+  EXPECT_EQ(bound.at("launch_s"), step.at("ranks")[0].at("launch_s"));
+  EXPECT_EQ(bound.at("host_waits"), 0);
+  std::vector<std::string> late = small;
+  late.insert(late.end(), {"--set", "optimizer.name=adafactor", "--set", "optimizer.ema=0.9", "--set", "run.noise_scale=true"});
+  EXPECT_EQ(simulated(late).at("launch_bound").at("host_waits"), 0) << "nor do these need the host's numbers";
+  EXPECT_LT(captured.at("share"), bound.at("share"));
+  EXPECT_LT(captured.at("launches").get<int>(), bound.at("launches").get<int>() / 3);
+  EXPECT_LT(captured.at("step_s"), step.at("step_s"));
+  double exposed_s = 0.0;
+  for (const nlohmann::json& call : step.at("communication").at("calls")) {
+    EXPECT_LE(call.at("exposed_s"), call.at("seconds")) << call;
+    exposed_s += call.at("exposed_s").get<double>();
+  }
+  EXPECT_NEAR(exposed_s, step.at("exposed_s"), 1e-12);
+  EXPECT_GT(exposed_s, 0.0);
+  std::vector<std::string> text = small;
+  text.insert(text.begin(), {"simulate", kGpt});
+  const std::string out = unwrapped(run_weft(text).out);
+  for (const char* words : {"launch-bound  ", "if it is a captured graph (run.graph)",
+                            "collectives, messages and copies there; the longest: reduce of "}) {
+    EXPECT_TRUE(contains(out, words)) << words << "\n" << out;
+  }
+  EXPECT_FALSE(simulated({"--hardware", kA100}).contains("launch_bound")) << "its file gives launches no time";
 }
 
 TEST(WeftSimulate, RecomputeDoesNotCountAsModelFlops) {

@@ -54,6 +54,26 @@ TEST_F(WeftSlurm, OneTaskPerNodeStartsItsRanks) {
   }
 }
 
+TEST_F(WeftSlurm, AnImageHasTheGpusOfTheJob) {
+  const std::vector<std::pair<std::vector<std::string>, bool>> cases = {
+      {{"--gpus-per-node", "a100:4"}, true},
+      {{"--gpus-per-node", "all"}, true},
+      {{"--sbatch=--gres=gpu:4"}, true},
+      {{"--sbatch=--gpus=8"}, true},
+      {{"--sbatch=--gres=license:4"}, false},
+      {{}, false},
+      {{"--sbatch=--gres=gpu:4", "--set", "run.device=cpu"}, false},
+  };
+  for (const auto& [more, has_gpus] : cases) {
+    std::vector<std::string> all = {"--ntasks-per-node", "4", "--image", "weft.sif"};
+    all.insert(all.end(), more.begin(), more.end());
+    const CommandResult reported = slurm(all);
+    EXPECT_EQ(reported.status, 0) << reported.err;
+    EXPECT_NE(reported.out.find(has_gpus ? "apptainer exec --nv weft.sif" : "apptainer exec weft.sif"), std::string::npos)
+        << reported.out;
+  }
+}
+
 TEST_F(WeftSlurm, RefusesWhatWouldFailOnTheCluster) {
   struct Case {
     std::vector<std::string> arguments;
@@ -70,6 +90,13 @@ TEST_F(WeftSlurm, RefusesWhatWouldFailOnTheCluster) {
       {{"--time", "3"}, 1, "--time 3: the signal to save, 120 s before the end, would come in the first half of the job"},
       {{"--time", "soon"}, 1, "--time soon: not a time"},
       {{"--ntasks-per-node", "5"}, 1, "batch.global"},
+      {{"--gpus-per-node", "8"},
+       1,
+       "--gpus-per-node 8: a rank takes one GPU, but a node has 1 rank; use --ntasks-per-node 8, or -n 8"},
+      {{"--gpus-per-node", "a100:2,h100:1", "-n", "4"},
+       1,
+       "--gpus-per-node a100:2,h100:1: a rank takes one GPU, but a node has 4"},
+      {{"--gpus-per-node", "1", "--set", "run.device=cpu"}, 1, "r.toml sets run.device = \"cpu\", so its ranks take none"},
       {{"--sbatch", "exclusive"}, 1, "--sbatch exclusive: not an option of sbatch"},
       {{"--job-name", "a\nb"}, 1, "control characters"},
       {{"-o", (folder_ / "r.toml").string()}, 1, "are the same file"},

@@ -81,7 +81,7 @@ class TwoHosts(AgentsTest):
             for agent in agents:
                 agent.says("up")
             agents[node].program.send_signal(signal.SIGINT)
-            self.assertEqual([agent.wait(10) for agent in agents], [130, 130])
+            self.assertEqual([agent.wait(30) for agent in agents], [130, 130])
             self.assertIn("weft: ended by Ctrl-C\n", agents[0].text())
         for host in self.hosts:
             self.assert_nothing_runs(host)
@@ -273,7 +273,7 @@ class TwoHosts(AgentsTest):
             agent.says("up")
         found = self.hosts[0].listening()
         agents[0].program.send_signal(signal.SIGINT)
-        self.assertEqual([agent.wait(10) for agent in agents], [130, 130])
+        self.assertEqual([agent.wait(30) for agent in agents], [130, 130])
         self.assertIn(29400, [port for _, port in found])
         self.assertEqual(len(found), 2, "the head's and the store's")
         return {address for address, _ in found}, agents[0].text()

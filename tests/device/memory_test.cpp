@@ -34,6 +34,8 @@ struct Row {
   int slots = 0;
   int micro = 1;
   int layers = 2;
+  int words = 256;
+  int width = 256;  ///< of an mlp
   std::string pack = "stream";
   bool takes_tensors = false;  ///< its optimizer takes whole tensors, or norms of tensors
 };
@@ -82,7 +84,14 @@ std::vector<Row> rows() {
   const char* everything =
       R"(shard_level = "parameters", recompute = "blocks", offload_optimizer = "{0}", offload_parameters = "{0}", )"
       R"(offload_activations = "{0}")";
-  add("offload_host", 2, fmt::format(fmt::runtime(everything), "host"));
+  for (const int ranks : {1, 2, 4}) add("offload_host", ranks, fmt::format(fmt::runtime(everything), "host")).layers = 3;
+  add("offload_optimizer", 2, R"(shard_level = "optimizer", offload_optimizer = "host")");
+  add("offload_bf16", 2, fmt::format(fmt::runtime(everything), "host") + R"(, precision = "bf16")").micro = 4;
+  add("offload_disk", 2, fmt::format(fmt::runtime(everything), "disk")).layers = 3;
+  add("offload_mixed", 1,
+      R"(shard_level = "parameters", offload_optimizer = "host", offload_parameters = "disk", offload_activations = "disk", )"
+      R"(recompute = "blocks")")
+      .layers = 3;
   add("pp_shard", 4, R"(pp = 2, schedule = "1f1b", shard_level = "gradients")");
   add("master", 2, R"(style = "master")");
   add("mixture", 4, R"(pp = 2, schedule = "1f1b", shard_level = "parameters", recompute = "blocks", precision = "bf16")")
@@ -96,15 +105,36 @@ std::vector<Row> rows() {
   add("average_clip", 2, "").optimizer = R"(name = "adamw", ema = 0.9, clip = 0.1)";
   add("slots", 2, "").slots = 4;
   add("documents", 2, "").pack = "documents";
+  for (const int chunk : {0, 16}) {
+    for (const char* model : {"gpt", "llama"}) {
+      Row& row = add(fmt::format("words_{}_in_chunks_of_{}", model, chunk), 2,
+                     fmt::format(R"(loss_chunk = {}, precision = "bf16", shard_level = "parameters")", chunk));
+      row.model = model;
+      row.words = 8192;
+      row.micro = 4;
+    }
+  }
+  add("loss_chunk_tp", 2, "tp = 2, loss_chunk = 16").micro = 4;
+  add("loss_chunk_zb", 2, R"(pp = 2, schedule = "zb-h1", loss_chunk = 16)").slots = 4;
   for (const char* model : {"llama", "mlp", "cnn"}) add(model, 2, "").model = model;
+  const auto add_wide = [&](const std::string& name, const std::string& layout) {
+    Row& row = add(name, 1, layout);
+    row.model = "mlp";
+    row.micro = 8;
+    row.width = 64;  // a micro-batch is not small beside the model
+  };
+  add_wide("wide_inputs", R"(precision = "bf16")");
+  add_wide("wide_inputs_fp32", "");
+  add("documents_pp", 2, R"(pp = 2, schedule = "1f1b")").pack = "documents";
   return all;
 }
 
 std::string model_of(const Row& row) {
-  if (row.model == "mlp") return R"({ name = "mlp", width = 256, layers = 3 })";
+  if (row.model == "mlp") return fmt::format(R"({{ name = "mlp", width = {}, layers = 3 }})", row.width);
   if (row.model == "cnn") return R"({ name = "cnn", width = 16 })";
-  return fmt::format(R"({{ name = "{}", layers = {}, heads = 4, width = 64, context = 64, tied_embeddings = {} }})", row.model,
-                     row.layers, row.slots > 0);
+  return fmt::format(
+      R"({{ name = "{}", layers = {}, heads = 4, width = 64, context = 64, vocabulary = {}, tied_embeddings = {} }})",
+      row.model, row.layers, row.words, row.slots > 0);
 }
 
 bool reads_tokens(const Row& row) { return row.model == "gpt" || row.model == "llama"; }
@@ -151,7 +181,9 @@ TEST_P(DeviceMemory, IsAsForecast) {
   test::run_ranks(row.ranks, [&](World world) {
     const at::Device own = device(world.rank());
     const c10::DeviceGuard current(own);
-    const Batch batch = batch_of(row, layout.global_batch / layout.data_ranks());
+    Batch batch = batch_of(row, layout.global_batch / layout.data_ranks());
+    for (at::Tensor& input : batch.inputs) input = input.pin_memory();
+    batch.target = batch.target.pin_memory();
     measured[static_cast<size_t>(world.rank())] = step_memory(recipe, layout, world, batch, {.device = own});
   });
   EXPECT_EQ(said_of_device(), "");
@@ -172,8 +204,9 @@ TEST_P(DeviceMemory, IsAsForecast) {
       EXPECT_LE(static_cast<double>(bytes - found), is_bound ? 0.5 * static_cast<double>(bytes) : slack)
           << what << name(category) << " take " << found << ", not " << bytes;
     }
-    // Categories do not all peak at once.
-    EXPECT_LE(actual.peak_total, sum) << what << "all";
+    // Categories need not peak at once. A step's numbers (losses, counts, the gate of its updates) are in none.
+    constexpr int64_t kNumbers = 4 * 512;
+    EXPECT_LE(actual.peak_total, sum + kNumbers) << what << "all";
     EXPECT_LE(static_cast<double>(actual.peak_total), (1.0 + kTolerance) * static_cast<double>(expected.total()))
         << what << "all";
     EXPECT_GE(static_cast<double>(actual.peak_total), kLeastAtOnce * static_cast<double>(expected.total())) << what << "all";

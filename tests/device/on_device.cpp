@@ -1,10 +1,13 @@
 #include "tests/device/on_device.h"
 
 #include <ATen/DeviceAccelerator.h>
+#include <gtest/gtest.h>
 
+#include <memory>
 #include <stdexcept>
 #include <torch/csrc/distributed/c10d/Backend.hpp>
 
+#include "tests/device/recorded_graph.h"
 #include "weft/base/environment.h"
 #include "weft/base/error.h"
 #include "weft/checked_device.h"
@@ -26,6 +29,7 @@ void install_once() {
       return engine;
     };
     register_device_engine(at::kPrivateUse1, {connect});
+    register_device_graphs(at::kPrivateUse1, make_recorded_graph);
     return true;
   }();
   (void)installed;
@@ -33,9 +37,19 @@ void install_once() {
 
 std::string device_name() { return env_string("WEFT_TEST_DEVICE").value_or(""); }
 
+/// Before the first backward of any test, which starts autograd's threads for the devices that there are.
+class Installed : public testing::Environment {
+  void SetUp() override {
+    if (is_checked_device()) install_once();
+  }
+};
+[[maybe_unused]] const testing::Environment* const kInstalled = testing::AddGlobalTestEnvironment(new Installed);
+
 }  // namespace
 
 bool is_checked_device() { return device_name().empty(); }
+
+bool has_graphs(int ranks) { return is_checked_device() || (ranks == 1 && device_name() != "cpu"); }
 
 Strategy on_device(Strategy strategy) {
   const std::string name = device_name();

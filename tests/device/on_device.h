@@ -11,6 +11,9 @@ namespace weft {
 /// Whether it is the checked device, which has the CPU's bits; others round otherwise.
 bool is_checked_device();
 
+/// Whether a step of so many ranks can be captured on the device: not where they share GPUs, as their sums go through the host.
+bool has_graphs(int ranks);
+
 /// The same strategy on the device, which is installed once per process.
 Strategy on_device(Strategy strategy);
 

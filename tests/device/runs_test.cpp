@@ -6,12 +6,14 @@
 #include <map>
 #include <optional>
 #include <ostream>
+#include <regex>
 #include <string>
 #include <vector>
 
 #include "tests/data/temp_folder.h"
 #include "tests/device/on_device.h"
 #include "tests/support/run_ranks.h"
+#include "weft/base/error.h"
 #include "weft/base/run_board.h"
 #include "weft/checked_device.h"
 #include "weft/nn/operators_path.h"
@@ -140,20 +142,153 @@ TEST_F(DeviceRun, ResumesFromASnapshotInMemory) {
   expect_same(whole, run(2, recipe(kGpt, {"run.device=cpu", "run.evaluate_every=2"})));
 }
 
-/// Each of the 4 micro-batches for its loss and its number of targets; the step for the losses, which go to the device and
-/// back, and for the largest gradient. Samples come through pinned memory: nothing waits for their copies.
+/// Once, for losses, numbers of targets, ids out of range and the norm or largest gradient, when the device runs the next step
+/// already. Samples come through pinned memory: nothing waits for their copies.
 TEST_F(DeviceRun, StepsWaitForTheirResultsAlone) {
   using Waits = std::map<std::string, uint64_t>;
-  std::vector<Waits> waits;
-  const Recipe some = recipe(kGpt, {"optimizer.clip=0"});
-  run(1, some, {.on_step = [&](const StepReport&) {
-        waits.push_back(checked_device::synchronisations());
+  for (const char* key : {"optimizer.clip=0", "optimizer.name=sgd", "optimizer.name=lars", "optimizer.name=lamb",
+                          "optimizer.name=lion", "optimizer.name=rmsprop", "optimizer.name=adagrad", "optimizer.name=muon",
+                          "optimizer.name=adafactor", "optimizer.ema=0.9", "layout.precision=bf16", "data.pack=documents"}) {
+    std::vector<Waits> waits;
+    std::vector<uint64_t> stalls;
+    run(1, recipe(kGpt, {key}), {.on_step = [&](const StepReport&) {
+          waits.push_back(checked_device::synchronisations());
+          stalls.push_back(checked_device::counts()[""].stalls);
+          checked_device::reset_counts();
+        }});
+    ASSERT_EQ(waits.size(), 4U);
+    EXPECT_EQ(waits[1], (Waits{{"a wait for an event", 1}})) << key;
+    EXPECT_EQ(stalls[1], 0U) << key;
+  }
+}
+
+/// Its results are late on the device, but no later than the error. What fails is asked once a step, or twice.
+TEST_F(DeviceRun, ReportsTheStepsBeforeOneThatFails) {
+  for (const int ranks : {1, 2}) {
+    const auto steps_reported_on = [&](const std::string& device) {
+      const Recipe saved =
+          recipe(kGpt, {"run.device=" + device, "save.folder=" + folder_.file(device + std::to_string(ranks))});
+      int steps = 0;
+      TrainOptions options{.on_step = [&](const StepReport& step) { steps = static_cast<int>(step.step); }};
+      options.stop_asked = [] {
+        thread_local int asked = 0;
+        if (++asked == 3) throw InputError("nobody answers");
+        return false;
+      };
+      EXPECT_THROW(run(ranks, saved, options), test::RankError);
+      return steps;
+    };
+    const int expected = steps_reported_on("cpu");
+    EXPECT_GE(expected, 1);
+    EXPECT_EQ(steps_reported_on("auto"), expected) << ranks << " ranks";
+  }
+}
+
+/// Nor do layers in between, where ranks normalise their samples together.
+TEST_F(DeviceRun, LayersOverRanksDoNotWait) {
+  const Keys keys = {"model.name=resnet", "model.depth=8", "model.width=4", "run.reproducible_slots=0",
+                     "layout.sync_batch_norm=all"};
+  int steps = 0;
+  run(2, recipe({"resnet", "images", {"run.device=auto"}}, keys), {.on_step = [&](const StepReport&) {
+        if (++steps > 1) {
+          EXPECT_EQ(checked_device::synchronisations().count("aten::_local_scalar_dense"), 0U) << steps;
+        }
         checked_device::reset_counts();
       }});
-  ASSERT_EQ(waits.size(), 4U);
-  EXPECT_EQ(waits[2],
-            (Waits{{"a copy to the device", 1}, {"a copy to the host", 4 + 1}, {"aten::_local_scalar_dense", 4 + 1}}));
+  EXPECT_EQ(steps, 4);
 }
+
+/// Launches of an operator by a step.
+struct Launches {
+  const char* model;
+  const char* what;
+  uint64_t of_layer;  ///< forward and backward of one more layer
+  uint64_t of_rest;   ///< with no layer
+};
+constexpr Launches kLaunches[] = {
+    {"gpt", "weft::norm", 2, 1},
+    {"gpt", "weft::norm_gradients", 2, 1},
+    {"gpt", "weft::norm_again", 0, 0},
+    {"gpt", "weft::activation", 1, 0},
+    {"gpt", "weft::activation_gradients", 1, 0},
+    {"gpt", "aten::add.Tensor", 1, 1},
+    {"gpt", "aten::add_.Tensor", 0, 0},
+    {"gpt", "aten::sum.IntList_out", 4, 0},
+    {"gpt", "aten::addmm", 4, 0},
+    {"gpt", "aten::_foreach_copy_", 1, 2},
+    {"gpt", "aten::clamp", 0, 0},
+    {"gpt", "weft::clamp_ids", 0, 2},
+    {"gpt", "weft::put_losses", 0, 1},
+    {"gpt", "aten::_fused_adamw_", 0, 2},
+    {"llama", "weft::norm", 2, 1},
+    {"llama", "weft::norm_gradients", 2, 1},
+    {"llama", "weft::activation", 1, 0},
+    {"llama", "weft::activation_gradients", 1, 0},
+    {"llama", "weft::turn", 4, 0},
+    {"llama", "aten::add.Tensor", 1, 0},
+    {"llama", "aten::cos", 0, 1},
+    {"llama", "weft::clamp_ids", 0, 2},
+    {"llama", "aten::_foreach_copy_", 1, 2},
+    {"packed", "aten::_flash_attention_forward", 1, 0},  // of all documents
+    {"packed", "aten::_flash_attention_backward", 1, 0},
+    {"packed", "aten::cat", 0, 0},
+};
+
+TEST_F(DeviceRun, LaunchesNoMoreOperatorsThanItsLayersNeed) {
+  using Counts = std::map<std::string, uint64_t>;
+  const auto launches_of = [this](const std::string& model, int layers) {
+    std::vector<Counts> steps;
+    Keys keys = {fmt::format("model.layers={}", layers), "batch.micro=8", "run.reproducible_slots=0", "optimizer.clip=0"};
+    if (model != "gpt") keys.push_back("model.name=llama");
+    if (model == "packed") keys.insert(keys.end(), {"data.pack=documents", "layout.precision=bf16"});
+    const Recipe some = recipe(kGpt, keys);
+    run(1, some, {.on_step = [&](const StepReport&) {
+          steps.push_back(checked_device::launches());
+          checked_device::reset_counts();
+        }});
+    return steps.at(2);
+  };
+  for (const std::string model : {"gpt", "llama", "packed"}) {
+    Counts two = launches_of(model, 2), three = launches_of(model, 3);
+    for (const Launches& row : kLaunches) {
+      if (row.model != model) continue;
+      EXPECT_EQ(three[row.what] - two[row.what], row.of_layer) << model << ": " << row.what;
+      EXPECT_EQ(two[row.what], 2 * row.of_layer + row.of_rest) << model << ": " << row.what;
+    }
+  }
+}
+
+/// The first update makes weights infinite. On the device each rank finds the loss of the next step with the norm, and all
+/// repeat the step; all losses are bad, so the first rank to say so may be any.
+class DeviceNotFinite : public DeviceRuns {
+ protected:
+  std::string error_of(const std::string& device) {
+    Keys keys = {"run.device=" + device, "optimizer.name=sgd", "optimizer.lr=3e38",
+                 "optimizer.clip=0",     "batch.micro=2",      "run.reproducible_slots=0"};
+    try {
+      run(GetParam().name == std::string("one") ? 1 : 2, recipe(GetParam(), keys));
+    } catch (const test::RankError& error) {
+      static const std::regex changing(R"(.*(step \d+), micro-batch \d+: the loss is [-a-z]+)");
+      return std::regex_replace(error.what(), changing, "$1");
+    }
+    return {};
+  }
+};
+
+TEST_P(DeviceNotFinite, IsNamedAsOnTheCpu) {
+  said_of_device();
+  const std::string here = error_of("cpu");
+  EXPECT_NE(here.find("first not finite: block"), std::string::npos) << here;
+  EXPECT_EQ(error_of("auto"), here);
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Table, DeviceNotFinite,
+    testing::Values(Row{"one", "text", {}}, Row{"dp", "text", {"layout.dp=2"}},
+                    Row{"zero_3", "text", {"layout.shard=2", "layout.shard_level=parameters"}},
+                    Row{"pp", "text", {"layout.pp=2"}}, Row{"tp", "text", {"layout.tp=2"}},
+                    Row{"offload", "text", {"layout.offload_activations=host", "layout.recompute=blocks"}}),
+    [](const auto& info) { return info.param.name; });
 
 }  // namespace
 }  // namespace weft::device_runs_test

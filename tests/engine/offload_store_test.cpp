@@ -14,6 +14,7 @@
 #include "tests/data/expect_input_error.h"
 #include "tests/data/temp_folder.h"
 #include "weft/base/scratch_file.h"
+#include "weft/engine/host_store.h"
 
 namespace weft {
 namespace {
@@ -108,8 +109,19 @@ TEST_P(OffloadStoreTest, ReleasedSpaceIsReused) {
   }
 }
 
+TEST_P(OffloadStoreTest, ReportsSpaceThatIsNotThereAndGoesOn) {
+  const int room = store->reserve(64);
+  store->put(room, at::full({16}, 3.0));
+  expect_input_error([&] { store->reserve(int64_t{1} << 60); }, {"no room for", "PiB"});
+  const int other = store->reserve(64);
+  store->put(other, at::full({16}, 4.0));
+  const at::Tensor back = at::full({16}, 0.0);
+  store->get(room, back);
+  EXPECT_TRUE(back.eq(3.0).all().item<bool>());
+}
+
 INSTANTIATE_TEST_SUITE_P(Kinds, OffloadStoreTest,
-                         ::testing::Values(Kind{"host", [](const std::string&) { return host_offload(at::kCPU); }},
+                         ::testing::Values(Kind{"host", [](const std::string&) { return host_offload(); }},
                                            Kind{"disk", [](const std::string& folder) { return disk_offload(folder); }}),
                          [](const auto& info) { return info.param.name; });
 

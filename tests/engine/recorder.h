@@ -4,6 +4,7 @@
 #include <ATen/ops/full.h>
 #include <ATen/ops/ones.h>
 #include <ATen/ops/zeros.h>
+#include <ATen/ops/zeros_like.h>
 #include <c10/core/StorageImpl.h>
 
 #include <functional>
@@ -77,7 +78,7 @@ inline Model weighted_sum(Parameter& weight) {
 
 class IdleUpdater : public Updater {
  public:
-  void add_squares(ExactSum&) override {}
+  void add_squares(const at::Tensor&) override {}
   bool accept(double) override { return true; }
   void update(int, double d) override { divisor = d; }
   std::vector<at::Tensor>& state(int) override { return state_; }
@@ -87,12 +88,32 @@ class IdleUpdater : public Updater {
   std::vector<at::Tensor> state_;
 };
 
+/// Adds 1 to its one state tensor, and to the weights, at every update.
+class CountingUpdater : public IdleUpdater {
+ public:
+  explicit CountingUpdater(FlatModel& model) : model_(model), states_(model.num_blocks(), std::vector<at::Tensor>(1)) {}
+  void update(int block, double) override {
+    FlatBlock& flat = model_.flat(block);
+    at::Tensor& state = states_[block][0];
+    if (!state.defined()) state = at::zeros_like(flat.master);
+    state.add_(1.0);
+    flat.master.add_(state);
+    model_.copy_master_to_shard(block);
+  }
+  std::vector<at::Tensor>& state(int block) override { return states_[block]; }
+  std::vector<int64_t> state_numels(int block) const override { return {model_.flat(block).num_owned()}; }
+
+ private:
+  FlatModel& model_;
+  std::vector<std::vector<at::Tensor>> states_;
+};
+
 /// Logs "squares", "norm" and "U1"; with `alive`, "alive N" before each update.
 class LoggedUpdater : public Updater {
  public:
   explicit LoggedUpdater(std::vector<std::string>& log, std::function<int()> alive = {})
       : log_(log), alive_(std::move(alive)) {}
-  void add_squares(ExactSum&) override { log_.push_back("squares"); }
+  void add_squares(const at::Tensor&) override { log_.push_back("squares"); }
   bool accept(double) override {
     log_.push_back("norm");
     return true;

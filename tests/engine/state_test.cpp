@@ -3,8 +3,8 @@
 #include <ATen/ops/full.h>
 #include <ATen/ops/ones.h>
 #include <ATen/ops/randn.h>
+#include <ATen/ops/tensor.h>
 #include <ATen/ops/zeros.h>
-#include <ATen/ops/zeros_like.h>
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -12,7 +12,9 @@
 #include "tests/engine/recorder.h"
 #include "tests/nn/function_allocator.h"
 #include "tests/support/run_ranks.h"
+#include "weft/base/exact_sum.h"
 #include "weft/comm/mesh.h"
+#include "weft/engine/host_store.h"
 #include "weft/nn/layers/layers.h"
 
 namespace weft {
@@ -120,7 +122,7 @@ TEST(Engine, MovesActivationsOutAndBack) {
                                    update(1)},
                                   2, 2);
   EngineOptions options = local(2);
-  options.offload.activations = host_offload(at::kCPU);
+  options.offload.activations = host_offload();
   Engine one(plain, stays, 0, updater, local(2)), other(moved, moves, 0, updater, options);
   for (int64_t step = 0; step < 2; ++step) {
     EXPECT_EQ(one.step(step, counted()).loss, other.step(step, counted()).loss);
@@ -128,26 +130,6 @@ TEST(Engine, MovesActivationsOutAndBack) {
     EXPECT_TRUE(plain.gradients(0, 2).ne(0.0).any().item<bool>());
   }
 }
-
-/// Adds 1 to its one state tensor, and to the weights, at every update.
-class CountingUpdater : public IdleUpdater {
- public:
-  explicit CountingUpdater(FlatModel& model) : model_(model), states_(model.num_blocks(), std::vector<at::Tensor>(1)) {}
-  void update(int block, double) override {
-    FlatBlock& flat = model_.flat(block);
-    at::Tensor& state = states_[block][0];
-    if (!state.defined()) state = at::zeros_like(flat.master);
-    state.add_(1.0);
-    flat.master.add_(state);
-    model_.copy_master_to_shard(block);
-  }
-  std::vector<at::Tensor>& state(int block) override { return states_[block]; }
-  std::vector<int64_t> state_numels(int block) const override { return {model_.flat(block).num_owned()}; }
-
- private:
-  FlatModel& model_;
-  std::vector<std::vector<at::Tensor>> states_;
-};
 
 TEST(Engine, MovesOptimizerStateOutAndBack) {
   Parameter weight{at::zeros({64}), {}};
@@ -157,7 +139,7 @@ TEST(Engine, MovesOptimizerStateOutAndBack) {
   const Program program = with_list(
       {load(0), forward(0, 0), loss(0), backward(0, 0), reduce_loss(), reload(state, 0), update(0), offload(state, 0)}, 1, 1);
   EngineOptions options = local(1);
-  options.offload.optimizer = host_offload(at::kCPU);
+  options.offload.optimizer = host_offload();
   Engine engine(model, program, 0, updater, options);
   for (int64_t step = 0; step < 3; ++step) {
     engine.step(step, [] { return MicroBatch{{at::ones({1, 64})}, at::zeros({1})}; });
@@ -207,7 +189,11 @@ TEST(Engine, PutsGradientsSideBySideForTheUpdate) {
 class ScaledUpdater : public LoggedUpdater {
  public:
   ScaledUpdater(Log& log, FlatModel& model, double scale) : LoggedUpdater(log), model_(model), scale_(scale) {}
-  void add_squares(ExactSum& sum) override { sum.add(model_.flat(0).gradients.square().sum().item<double>()); }
+  void add_squares(const at::Tensor& words) override {
+    ExactSum sum;
+    sum.add(model_.flat(0).gradients.square().sum().item<double>());
+    words.copy_(at::tensor(at::ArrayRef<int64_t>(sum.words()), at::kLong));
+  }
   bool accept(double norm) override { return norm <= limit; }
   void update(int block, double d) override {
     LoggedUpdater::update(block, d);
@@ -306,7 +292,7 @@ TEST(Engine, OffloadedWeightsAreReloadedForOthersToRead) {
     program.shard_level = ShardLevel::parameters;
     program.shards = 2;
     EngineOptions options{.groups = {{kDataAxes, shards}, {kShardAxis, shards}}, .seed = 3, .all_micro_batches = 2};
-    options.offload.weights = host_offload(at::kCPU);
+    options.offload.weights = host_offload();
     Engine engine(model, program, 0, updater, options);
     engine.initialise();
     EXPECT_FALSE(model.flat(0).master.defined()) << "offloaded";

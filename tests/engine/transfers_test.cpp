@@ -135,6 +135,30 @@ TEST_P(TransfersTest, ShapesMayChangeFromStepToStep) {
   });
 }
 
+/// Steps that keep their shapes announce them once: another shape is refused until something else comes between.
+TEST_P(TransfersTest, ShapesMayBeKeptFromStepToStep) {
+  run([](int rank, Transfers& transfers) {
+    const auto pass = [&](int64_t rows) {
+      if (rank == 0) return transfers.send_activation(1, 0, message(0, rows), "a").wait();
+      Tensors received;
+      transfers.receive_activation(0, 0, received, "a").wait();
+      EXPECT_TRUE(at::equal(received[0], message(0, rows)[0])) << rows << " rows";
+    };
+    for (const int64_t rows : {3, 3, 3}) {
+      transfers.begin_step(/*keeps_shapes=*/true);
+      pass(rows);
+    }
+    transfers.begin();  // an evaluation
+    pass(5);
+    transfers.begin_step(true);
+    pass(4);
+    transfers.begin_step(true);
+    if (rank == 0) EXPECT_THROW(transfers.send_activation(1, 0, message(0, 6), "a"), InputError);
+    transfers.begin_step(false);
+    pass(6);
+  });
+}
+
 /// Views keep their memory layout, since kernels round by it, and so do their gradients; also empty messages.
 TEST_P(TransfersTest, ViewsAndEmptyMessages) {
   run([](int rank, Transfers& transfers) {

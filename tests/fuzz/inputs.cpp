@@ -234,7 +234,7 @@ void text(const std::string& folder, Random& random) {
   for (int i = 0; i < 300; ++i) good += static_cast<char>(random.below(256));
   write(path, damaged(good, good, {}, random));
   TokenFile file{.path = path,
-                 .type = random.of<TokenType>({TokenType::u8, TokenType::u16, TokenType::u32}),
+                 .type = random.of<TokenType>({TokenType::u8, TokenType::u16, TokenType::u32, TokenType::as_file}),
                  .vocabulary = random.of<int64_t>({256, 65536, 7, 1, 0, -1, int64_t{1} << 40}),
                  .context = random.of<int64_t>({16, 1, 0, 299, 300, -5, int64_t{1} << 62}),
                  .shift = random.one_in(2)};

@@ -53,7 +53,10 @@ Tensors thirds(const at::Tensor& qkv, int64_t heads) {
 }
 
 AttentionMask mask_of(Case& c) { return c.flag(1) ? AttentionMask::causal : AttentionMask::none; }
-AttentionKernel kernel_of(Case& c) { return c.flag(2) ? AttentionKernel::flash : AttentionKernel::formula; }
+AttentionKernel kernel_of(Case& c) {
+  if (c.flag(2)) return AttentionKernel::flash;
+  return c.flag(3) ? AttentionKernel::fused : AttentionKernel::formula;
+}
 
 /// Two documents in each sample except the first, if there are enough tokens.
 DocumentRuns runs_of(Case& c) {

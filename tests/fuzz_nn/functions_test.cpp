@@ -13,6 +13,7 @@
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
+#include <optional>
 #include <regex>
 #include <set>
 #include <sstream>
@@ -20,6 +21,7 @@
 #include "tests/fuzz/watched.h"
 #include "tests/fuzz_nn/arguments.h"
 #include "weft/base/error.h"
+#include "weft/nn/operators_path.h"
 #include "weft/nn/tensor_checks.h"
 
 namespace weft::fuzz_nn {
@@ -147,6 +149,8 @@ std::string try_row(const Row& row, unsigned seed) {
   if (ftruncate(STDERR_FILENO, 0) == 0) lseek(STDERR_FILENO, 0, SEEK_SET);  // this call's output only, in case of a crash
   std::fprintf(stderr, "%s\n", text.c_str());
   const double tolerance = tolerance_of(args);
+  std::optional<ForcedOperators> forced;
+  if (row.on_device) forced.emplace();
   const Tried ours = try_call([&] { return row.ours(args, c); });
   if (!ours.wrong.empty()) return text + ours.wrong;
   if (!ours.refused.empty())
@@ -196,12 +200,71 @@ void find_functions(const std::filesystem::path& header, std::set<std::string>& 
 
 /// Functions without tensor arguments from the caller, and why.
 const std::set<std::string> kElsewhere = {
-    "run_in_evaluation", "run_backward_input", "module_block",                         // take a module or a whole model
-    "measure_cost",      "measure_loss",                                               // measure a model on the meta device
-    "flops_of",          "convolution_flops",                                          // take a LibTorch call
-    "set_values",        "as_bytes",           "values_of",                            // take buffers of a model
-    "type_and_shape",    "value_of",           "fused_attention", "token_major_like",  // behind attention(), which checks
-    "has_elements",                                                                    // takes any tensor
+    "run_in_evaluation",
+    "run_backward_input",
+    "module_block",  // take a module or a whole model
+    "measure_cost",
+    "measure_loss",  // measure a model on the meta device
+    "flops_of",
+    "convolution_flops",  // take a LibTorch call
+    "set_values",
+    "as_bytes",
+    "values_of",  // take buffers of a model
+    "type_and_shape",
+    "value_of",
+    "fused_attention",
+    "note_host_values",
+    "host_values",
+    "noted_values",
+    "attention_kernel",
+    "has_fused_kernel",
+    "groups_heads",
+    "fused_head_width",
+    "attend_fused",
+    "has_packed_kernel",
+    "attend_packed",
+    "attend_backward_fused",
+    "token_major_like",  // behind attention() and attend(), which check
+    "has_elements",
+    "has_device_kernel",
+    "gives_norm_again",  // take any tensor
+    "sums_in",
+    "upload",  // numbers of weft's own
+    "add_squares_of",
+    "raise_to_largest",
+    "carry_words",
+    "put_losses",  // device kernels, behind functions that
+    "clamp_ids",
+    "spoil_losses",
+    "step_numbers",
+    "step_buffers",
+    "add_squares_each",
+    "trust_ratios",
+    "bias_corrections_at",
+    "factored_numbers_at",
+    "subtract_scaled",
+    "scale_parts",
+    "drop_elements",
+    "placed_dropout",  // behind dropout layers
+    "placed_key",
+    "draw_numbers",  // check
+    "normalise_on_device",
+    "normalise_again_on_device",
+    "norm_gradients_on_device",
+    "norm_gradients_and_y_on_device",
+    "activate_on_device",
+    "activation_gradients_on_device",
+    "turn_on_device",
+    "class_losses_on_device",
+    "class_loss_gradient_on_device",  // the same
+    "column_sums_into",
+    "count_targets",
+    "number_of",
+    "values_per_channel",  // numbers of elements
+    "cross_entropy_of_ids",
+    "vocabulary_targets",
+    "vocabulary_loss",  // behind linear layers and losses
+    "language_head",    // of normalise(), linear() and the losses
 };
 
 TEST(LayerFunctions, are_all_in_the_table) {

@@ -7,6 +7,7 @@
 #include <ATen/ops/embedding.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/empty_like.h>
+#include <ATen/ops/full.h>
 #include <ATen/ops/gelu.h>
 #include <ATen/ops/gelu_backward.h>
 #include <ATen/ops/layer_norm.h>
@@ -159,6 +160,10 @@ std::vector<Row> element_rows() {
        [](auto& a) {
          fits_kernels({a[0], a[1]});
        }},
+      {"fit_device_kernels", "rw rw",
+       [](auto& a) {
+         fit_device_kernels({a[0], a[1]});
+       }},
       {"element_of", "rw", [](auto& a) { element_of(a[0]); }},
       {"elements_of", "rw",
        [](auto& a) {
@@ -203,6 +208,16 @@ std::vector<Row> norm_rows() {
          return a[4].defined() ? list(g.x, g.weight, g.bias) : list(g.x, g.weight);
        },
        [](auto& a) { return norm_gradients_formula(a); }},
+      {"norm_gradients_and_output", "fd: btw btw? btw w w?",
+       [](auto& a) {
+         NormGradients g = norm_gradients_and_output(a[0], a[1], kept_of(a[2], a[4].defined()), {a[3], a[4], kEps});
+         return a[4].defined() ? list(g.x, g.weight, g.bias, g.y) : list(g.x, g.weight, g.y);
+       },
+       [](auto& a) {
+         Tensors all = norm_gradients_formula(a);
+         all.push_back(norm_formula(a[2], a[3], a[4]));
+         return all;
+       }},
       {"rotation_at", "f: t#9",
        [](auto& a, Case& c) {
          const Rotation r = rotation_at(a[0], c.number(1, 8), 100.0, at::kFloat);
@@ -260,10 +275,10 @@ std::vector<Row> batch_norm_rows() {
        [](auto& a, Case& c) { return batch_norm_formula(a, c, true); }},
       {"supports_pixel_norm", "bcSSM c c c=! c+=!", [](auto& a) { supports_pixel_norm(a[0], state_of(a)); }},
       {"check_state", "bcss c c c! c+!", [](auto& a) { check_state(a[0], state_of(a), true); }},
-      {"batch_statistics", "TD c c c! c+!", [](auto& a) { batch_statistics(a[0], state_of(a), {}); }},
+      {"batch_statistics", "TD c c c! c+!", [](auto& a) { batch_statistics(a[0], 2, state_of(a), {}); }},
       {"slope_and_offset", "DD c c+D",
        [](auto& a) {
-         const auto [slope, offset] = slope_and_offset(a[0], a[1], a[2], 3.0);
+         const auto [slope, offset] = slope_and_offset(a[0], a[1], a[2], at::full({}, 3.0, at::kDouble));
          return list(slope, offset);
        },
        [](auto& a) {
@@ -362,11 +377,19 @@ std::vector<Row> loss_rows() {
   };
 }
 
+std::vector<Row> on_devices(std::vector<Row> rows) {
+  for (Row& row : rows) row.on_device = true;
+  return rows;
+}
+
 }  // namespace
 
 std::vector<Row> kernel_rows() {
   std::vector<Row> all = element_rows();
-  for (const auto& rows : {norm_rows(), batch_norm_rows(), loss_rows()}) all.insert(all.end(), rows.begin(), rows.end());
+  for (const auto& rows : {norm_rows(), batch_norm_rows(), loss_rows(), on_devices(element_rows()), on_devices(norm_rows()),
+                           on_devices(loss_rows())}) {
+    all.insert(all.end(), rows.begin(), rows.end());
+  }
   return all;
 }
 

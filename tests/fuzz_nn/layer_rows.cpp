@@ -34,7 +34,7 @@ namespace {
 /// The first of two ranks; the other has the same values and sends zeros.
 Context of_two() {
   Context context;
-  context.tp = recorded_group("tp", 2, std::make_shared<CallRecord>());
+  context.tp = recorded_group("tp", 2, std::make_shared<RecordedCalls>());
   return context;
 }
 

@@ -21,7 +21,7 @@ namespace weft::fuzz_nn {
 
 namespace {
 
-Group two() { return recorded_group("g", 2, std::make_shared<CallRecord>()); }
+Group two() { return recorded_group("g", 2, std::make_shared<RecordedCalls>()); }
 
 /// Requires a valid dim of x.
 void expect_dim(const at::Tensor& x, int64_t dim) { expect(dim >= -x.dim() && dim < x.dim()); }

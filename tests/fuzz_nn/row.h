@@ -81,7 +81,8 @@ struct Row {
   /// contiguous in every call; "!": takes no gradient.
   const char* spec;
   Call ours;
-  Call theirs = {};  ///< in float64; empty: ours only must not crash
+  Call theirs = {};        ///< in float64; empty: ours only must not crash
+  bool on_device = false;  ///< as other devices run it, forward and backward
 };
 
 /// A parsed spec of a row.

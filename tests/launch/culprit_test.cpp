@@ -45,6 +45,11 @@ RankOutcome ended_by_us(int rank, int wait_status) {
   return outcome;
 }
 
+RankOutcome with_status(RankOutcome outcome, int status) {
+  outcome.said.front().status = status;
+  return outcome;
+}
+
 struct Case {
   const char* what;
   std::vector<RankOutcome> outcomes;
@@ -67,6 +72,12 @@ TEST(Culprit, Table) {
        "rank 0: no such file"},
       {"a message, not ended yet", {said(alive(0), 8, Blame::self, "bad"), alive(1)}, true, true, 1, "rank 0: bad"},
       {"a message, then ended by us", {said(ended_by_us(0, SIGTERM), 8, Blame::self, "bad")}, true, true, 1, "rank 0: bad"},
+      {"a message with a status, then ended by us",
+       {with_status(said(ended_by_us(0, SIGTERM), 8, Blame::self, "bad"), 4)},
+       true,
+       true,
+       4,
+       "rank 0: bad"},
       {"only an echo so far", {said(alive(0), 8, Blame::peer, "rank 1 died"), alive(1)}, true, false, 1, "rank 0: rank 1 died"},
       {"a killed rank, though the echo came first",
        {said(ended(0, 9, exited(1)), 4, Blame::peer, "rank 1 died"), ended(1, 8, SIGSEGV)},

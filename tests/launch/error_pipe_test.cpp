@@ -39,7 +39,7 @@ TEST_F(ErrorPipeTest, MessageArrivesWholeWithRankTimeAndBlame) {
   announce(pipe);
   const int64_t before = monotonic_ns();
   ASSERT_TRUE(report_error("loss is nan\nat step 3"));
-  ASSERT_TRUE(report_error("rank 1 died", Blame::peer, 1));
+  ASSERT_TRUE(report_error("rank 1 died", Blame::peer, 1, 4));
   ASSERT_TRUE(report_error("calls do not match", Blame::peer));
   const std::vector<RankError> errors = pipe.receive();
   ASSERT_EQ(errors.size(), 3u);
@@ -52,6 +52,8 @@ TEST_F(ErrorPipeTest, MessageArrivesWholeWithRankTimeAndBlame) {
   EXPECT_EQ(errors[0].culprit, -1);
   EXPECT_EQ(errors[1].culprit, 1);
   EXPECT_EQ(errors[1].text, "rank 1 died");
+  EXPECT_EQ(errors[0].status, 1);
+  EXPECT_EQ(errors[1].status, 4);
   EXPECT_EQ(errors[2].blame, Blame::peer);
   EXPECT_EQ(errors[2].culprit, -1);
   EXPECT_TRUE(pipe.receive().empty());

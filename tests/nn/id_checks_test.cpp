@@ -74,13 +74,14 @@ TEST(IdChecks, AreReadWithTheLoss) {
         const IdChecks::Scope scope(checks, context, "the caller");
         EXPECT_TRUE(row.run(ids(6)).isfinite().all().item().toBool());
         checks.mark(value);  // all ids were right
-        EXPECT_TRUE(checks.to_host(value).equal(value) && value.isfinite().all().item().toBool());
+        EXPECT_TRUE(checks.to_host({value.view(at::kLong)}).view(at::kDouble).equal(value) &&
+                    value.isfinite().all().item().toBool());
         EXPECT_TRUE(row.run(ids(wrong)).isfinite().all().item().toBool()) << wrong;
       }
       const at::Tensor marked = value.clone();
       checks.mark(marked);
       EXPECT_EQ(marked.isnan().all().item().toBool(), !(row.ignores && wrong == -100));
-      const std::string error = test::refusal([&] { checks.to_host(value); });
+      const std::string error = test::refusal([&] { checks.to_host({value.view(at::kLong)}); });
       const bool is_none = row.ignores && wrong == -100;
       EXPECT_EQ(error, is_none
                            ? ""

@@ -5,6 +5,7 @@
 #include <ATen/ops/equal.h>
 #include <ATen/ops/ones.h>
 #include <ATen/ops/sum.h>
+#include <ATen/ops/tensor.h>
 #include <ATen/ops/zeros.h>
 #include <gtest/gtest.h>
 
@@ -15,6 +16,7 @@
 #include <functional>
 #include <numbers>
 #include <set>
+#include <utility>
 #include <vector>
 
 #include "weft/base/error.h"
@@ -220,6 +222,25 @@ TEST(Dropout, GradientGoesWhereTheActivationWent) {
   EXPECT_TRUE(dropout(x, 0.25, key, 33).equal(y)) << "recomputing drops the same elements";
   EXPECT_FALSE(dropout(x, 0.25, random_key(2, "gradient", 4), 33).equal(y)) << "another step drops others";
   EXPECT_TRUE(dropout(x.t().contiguous().t(), 0.25, key, 33).equal(y)) << "elements count in logical order";
+}
+
+/// A device that knows step and first sample draws what the host would have asked for: forward and backward, also in runs.
+TEST(Dropout, HasTheBitsOfTheStepThatADeviceKeeps) {
+  constexpr int64_t kPerSample = 24, kSamples = 3;
+  const at::Tensor x = at::ones({kSamples, kPerSample}).requires_grad_(), place = at::zeros({2}, at::kLong);
+  const PlacedKey key = placed_key(7, "h.0.dropout", place, kPerSample);
+  for (const auto& [step, sample] : std::vector<std::pair<int64_t, int64_t>>{{0, 0}, {1, 0}, {5, 40}, {int64_t{1} << 40, 3}}) {
+    place.copy_(at::tensor({step, sample}, at::kLong));
+    // The rank's samples come second in the step: from the third on.
+    const at::Tensor y = placed_dropout(x, 0.4, key, {{2 * kPerSample, 10}, {2 * kPerSample + 10, kSamples * kPerSample - 10}});
+    const at::Tensor expected = dropout(x, 0.4, random_key(7, "h.0.dropout", step), (sample + 2) * kPerSample);
+    EXPECT_TRUE(at::equal(y, expected)) << step;
+    x.mutable_grad().reset();
+    y.sum().backward();
+    EXPECT_TRUE(at::equal(x.grad(), expected.detach())) << "ones are scaled as gradients of ones are";
+  }
+  EXPECT_THROW(placed_dropout(x, 0.4, placed_key(7, "h", at::zeros({3}, at::kLong), 1), {{0, x.numel()}}), InputError);
+  EXPECT_THROW(placed_dropout(x, 0.4, placed_key(7, "h", at::zeros({2}), 1), {{0, x.numel()}}), InputError);
 }
 
 TEST(Dropout, KeepsTheType) {

@@ -43,8 +43,10 @@
 #include "weft/nn/loss/cross_entropy.h"
 #include "weft/nn/loss/split_cross_entropy.h"
 #include "weft/nn/model.h"
+#include "weft/nn/operators_path.h"
 #include "weft/nn/random.h"
 #include "weft/nn/sequence/zigzag.h"
+#include "weft/nn/target_scope.h"
 #include "weft/nn/tensor_parallel/collectives.h"
 #include "weft/nn/tensor_parallel/layer_over_ranks.h"
 #include "weft/nn/tensor_parallel/reproducible_parts.h"
@@ -66,7 +68,7 @@ void PrintTo(const Operation& operation, std::ostream* out) { *out << operation.
 
 const Context kTwoRanks = [] {
   Context context;
-  context.tp = recorded_group("tp", 2, std::make_shared<CallRecord>());
+  context.tp = recorded_group("tp", 2, std::make_shared<RecordedCalls>());
   return context;
 }();
 
@@ -131,6 +133,7 @@ std::vector<Operation> kernels() {
           {"attention planned for a GPU",
            {1, 4, 24},
            [](const at::Tensor& x) {
+             const TargetScope scope(TargetDevice::gpu);
              const at::Tensor planned = heads(x.to(at::kMeta));
              return fused_attention(planned, planned, planned);
            },
@@ -157,6 +160,13 @@ std::vector<Operation> kernels() {
            "all-to-all attention \"h\""},
           {"recompute", {3, 8}, [cube](const at::Tensor& x) { return recompute(cube, x); }, "recompute"},
           {"class loss", {3, 5}, [](const at::Tensor& x) { return class_loss(x, at::arange(3, at::kLong), -100); }, "loss"},
+          {"class loss on a device",
+           {3, 5},
+           [](const at::Tensor& x) {
+             const ForcedOperators forced;
+             return class_loss(x, at::arange(3, at::kLong), -100);
+           },
+           "loss"},
           {"vocabulary loss",
            {3, 4},
            [](const at::Tensor& x) { return vocabulary_cross_entropy(8)({x}, at::arange(3, at::kLong), kTwoRanks).sum; },
@@ -172,7 +182,7 @@ std::vector<Operation> kernels() {
           {"pieces",
            {2, 3},
            [](const at::Tensor& x) {
-             return batch_norm(x, state_of(x), {.batch = recorded_group("batch", 2, std::make_shared<CallRecord>())});
+             return batch_norm(x, state_of(x), {.batch = recorded_group("batch", 2, std::make_shared<RecordedCalls>())});
            },
            "batch norm"}};
 }
@@ -250,6 +260,14 @@ std::vector<Operation> plain() {
            },
            {},
            conv},
+          {"dropout of a device",
+           {4, 8},
+           [](const at::Tensor& x) {
+             const ForcedOperators forced;
+             return dropout(x, 0.5, random_key(1, "dropout"), 0).pow(3);
+           },
+           {},
+           [](const at::Tensor& x) { return dropout(x, 0.5, random_key(1, "dropout"), 0).pow(3); }},
           {"batch norm by operators",
            {6, 3},
            [](const at::Tensor& x) { return batch_norm(x, state_of(x), {}).square(); },

@@ -36,9 +36,31 @@ class CustomLion : public ElementWiseUpdate {
   std::string state_;
 };
 
+/// The same for a device that decides if updates are made; its rate is warmed up by 1 - 2^-n at update n.
+class GatedLion : public CustomLion {
+ public:
+  using CustomLion::CustomLion;
+  std::string name() const override { return "own gated lion"; }
+  bool takes_gate() const override { return true; }
+
+  void update(const ElementRange& range) const override {
+    const at::Tensor& mean = range.state[0];
+    const at::Tensor lr = range.number_there.neg().exp2_().neg_().add_(1.0).mul_(range.lr_there);
+    range.weights.mul_(lr.mul(-range.weight_decay).add_(1.0));
+    at::Tensor towards = at::mul(mean, 0.9);
+    towards.add_(range.gradients, 1.0 - 0.9).sign_();
+    range.weights.sub_(towards.mul_(lr));
+    mean.mul_(0.99).add_(range.gradients, 1.0 - 0.99);
+  }
+};
+
 /// Equivalent of Lion{.lr = lr, .weight_decay = weight_decay}.
 inline CustomOptimizer custom_lion(double weight_decay = 0.0, double lr = 1e-4) {
   return {.lr = lr, .weight_decay = weight_decay, .update = std::make_shared<CustomLion>(0.9, 0.99)};
+}
+
+inline CustomOptimizer gated_lion() {
+  return {.lr = 1e-4, .weight_decay = 0.1, .update = std::make_shared<GatedLion>(0.9, 0.99)};
 }
 
 }  // namespace weft::test

@@ -12,6 +12,7 @@
 #include "tests/nn/bound_layer.h"
 #include "tests/optim/custom_lion.h"
 #include "weft/base/error.h"
+#include "weft/nn/exact_sums.h"
 #include "weft/optim/clip.h"
 #include "weft/optim/learning_rate.h"
 #include "weft/optim/make_optimizer.h"
@@ -136,9 +137,9 @@ class Reference {
 
 /// An update as in a step: norms first, if the optimizer needs them.
 void update(Optimizer& optimizer, const FlatModel& model, const UpdateStep& step) {
-  TensorSquares squares(2 * model.params().size());
+  const at::Tensor squares = exact_sums(2 * static_cast<int64_t>(model.params().size()), at::kCPU);
   optimizer.add_tensor_squares(step, squares);
-  optimizer.take_tensor_squares(step, squares);
+  optimizer.take_tensor_squares(step, sums_in(squares));
   optimizer.update(0, step);
 }
 
@@ -233,9 +234,9 @@ TEST(Optimizer, RefusesValuesOutOfRange) {
 TEST(Clip, NormCountsEveryTrainedElementOnce) {
   TwoParameters p;
   p.flat.flat(0).gradients.fill_(2.0);  // including the padding, which must not count
-  ExactSum sum;
-  add_squares(p.flat, sum);
-  EXPECT_EQ(sum.value(), 88.0 * 4.0);
+  const at::Tensor words = exact_sums(1, at::kCPU);
+  add_squares(p.flat, words[0]);
+  EXPECT_EQ(sums_in(words).front().value(), 88.0 * 4.0);
   EXPECT_DOUBLE_EQ(clip_factor(10.0, 1.0), 0.1);
   EXPECT_DOUBLE_EQ(clip_factor(0.5, 1.0), 1.0);
 }

@@ -10,6 +10,7 @@
 #include "tests/nn/bound_layer.h"
 #include "tests/nn/shards.h"
 #include "tests/optim/custom_lion.h"
+#include "weft/nn/exact_sums.h"
 #include "weft/nn/loss/cross_entropy.h"
 #include "weft/optim/block_update.h"
 #include "weft/optim/clip.h"
@@ -57,6 +58,15 @@ void give_gradients(FlatModel& flat, uint64_t seed, at::ScalarType dtype) {
   }
 }
 
+/// The squares of all gradients, in digits.
+ExactSum squares_of(FlatModel& flat) {
+  const at::Tensor words = exact_sums(1, at::kCPU);
+  add_squares(flat, words[0]);
+  ExactSum sum = sums_in(words).front();
+  sum.carry();
+  return sum;
+}
+
 struct Case {
   std::string name;
   OptimizerOptions options;
@@ -76,20 +86,14 @@ void gather_gradients(const std::vector<std::unique_ptr<Optimizer>>& ranks, int 
 }
 
 /// The same for the norms of whole tensors.
-void take_norms(FlatModel& whole, Optimizer& optimizer, const FlatRanks& ranks,
-                const std::vector<std::unique_ptr<Optimizer>>& optimizers, const UpdateStep& step) {
-  TensorSquares squares(2 * whole.params().size());
+void take_norms(FlatModel& whole, Optimizer& optimizer, const std::vector<std::unique_ptr<Optimizer>>& optimizers,
+                const UpdateStep& step) {
+  const auto count = 2 * static_cast<int64_t>(whole.params().size());
+  const at::Tensor squares = exact_sums(count, at::kCPU), sums = exact_sums(count, at::kCPU);
   optimizer.add_tensor_squares(step, squares);
-  optimizer.take_tensor_squares(step, squares);
-  TensorSquares sums(squares.size());
-  for (size_t r = 0; r < ranks.size(); ++r) {
-    TensorSquares own(squares.size());
-    optimizers[r]->add_tensor_squares(step, own);
-    for (size_t i = 0; i < own.size(); ++i) {
-      for (size_t w = 0; w < own[i].words().size(); ++w) sums[i].words()[w] += own[i].words()[w];
-    }
-  }
-  for (const auto& each : optimizers) each->take_tensor_squares(step, sums);
+  optimizer.take_tensor_squares(step, sums_in(squares));
+  for (const auto& each : optimizers) each->add_tensor_squares(step, sums);
+  for (const auto& each : optimizers) each->take_tensor_squares(step, sums_in(sums));
 }
 
 void expect_shards_equal_the_whole(const OptimizerOptions& options, const FlatOptions& layout) {
@@ -107,7 +111,7 @@ void expect_shards_equal_the_whole(const OptimizerOptions& options, const FlatOp
     const UpdateStep step{.lr = 0.01, .divisor = 1.5};
     give_gradients(whole, 100 + 10 * number, layout.gradient_dtype);
     for (const auto& rank : ranks) give_gradients(*rank, 100 + 10 * number, layout.gradient_dtype);
-    take_norms(whole, *optimizer, ranks, optimizers, step);
+    take_norms(whole, *optimizer, optimizers, step);
     for (int b = whole.num_blocks() - 1; b >= 0; --b) {
       optimizer->update(b, step);
       if (updates[b].gathered_bytes > 0) gather_gradients(optimizers, b, step, updates[b].gathered_bytes);
@@ -179,10 +183,7 @@ TEST(Optimizer, NarrowGradientsGiveTheBitsOfTheSameWideOnes) {
     EXPECT_TRUE(at::equal(wide.flat(0).master, narrow.flat(0).master));
   }
   wide.flat(0).owned_gradients.copy_(gradients);
-  ExactSum of_wide, of_narrow;
-  add_squares(wide, of_wide);
-  add_squares(narrow, of_narrow);
-  EXPECT_EQ(of_wide.words(), of_narrow.words());
+  EXPECT_EQ(squares_of(wide).words(), squares_of(narrow).words());
 }
 
 TEST(Optimizer, StateThatIsTakenAwayAndPutBackChangesNothing) {
@@ -208,8 +209,7 @@ class NormTest : public ::testing::TestWithParam<at::ScalarType> {};
 TEST_P(NormTest, SumsOfShardsAddUpToTheBitsOfTheWhole) {
   FlatModel whole(two_blocks(), {.gradient_dtype = GetParam()});
   give_gradients(whole, 50, GetParam());
-  ExactSum expected;
-  add_squares(whole, expected);
+  const ExactSum expected = squares_of(whole);
   double plain = 0.0;
   for (int b = 0; b < 2; ++b) {
     for (const GroupRange& group : whole.flat(b).groups) {
@@ -224,10 +224,10 @@ TEST_P(NormTest, SumsOfShardsAddUpToTheBitsOfTheWhole) {
     for (const auto& rank :
          flat_ranks(two_blocks, {.num_shards = shards, .gradient_dtype = GetParam(), .separate_gradients = true})) {
       give_gradients(*rank, 50, GetParam());
-      ExactSum own;
-      add_squares(*rank, own);
+      const ExactSum own = squares_of(*rank);
       for (size_t i = 0; i < own.words().size(); ++i) sum.words()[i] += own.words()[i];
     }
+    sum.carry();
     EXPECT_EQ(sum.words(), expected.words()) << shards << " shards";
     EXPECT_EQ(sum.value(), expected.value()) << shards << " shards";
   }
@@ -240,8 +240,8 @@ INSTANTIATE_TEST_SUITE_P(Types, NormTest, ::testing::Values(at::kFloat, at::kBFl
 TEST(Norm, OfTheStagesOfAPipelineCountsASharedBlockOnce) {
   FlatModel whole(two_blocks(), {});
   give_gradients(whole, 50, at::kFloat);
-  ExactSum expected, sum;
-  add_squares(whole, expected);
+  const ExactSum expected = squares_of(whole);
+  ExactSum sum;
   const std::vector<FlatOptions> stages = {{.held = {true, false}, .tied_copy = {false, false}},
                                            {.held = {true, true}, .tied_copy = {true, false}}};
   for (const FlatOptions& options : stages) {
@@ -249,10 +249,10 @@ TEST(Norm, OfTheStagesOfAPipelineCountsASharedBlockOnce) {
     for (int b = 0; b < 2; ++b) {
       if (stage.holds(b)) stage.flat(b).gradients.copy_(whole.flat(b).gradients);
     }
-    ExactSum own;
-    add_squares(stage, own);
+    const ExactSum own = squares_of(stage);
     for (size_t i = 0; i < own.words().size(); ++i) sum.words()[i] += own.words()[i];
   }
+  sum.carry();
   EXPECT_EQ(sum.words(), expected.words());
 }
 
@@ -260,14 +260,10 @@ TEST(Clip, ANormOfGradientsThatAreNotFiniteIsNotANumber) {
   for (const double bad : {std::numeric_limits<double>::infinity(), std::numeric_limits<double>::quiet_NaN()}) {
     FlatModel flat(two_blocks(), {});
     flat.flat(1).gradients[5] = bad;
-    ExactSum sum;
-    add_squares(flat, sum);
-    EXPECT_TRUE(std::isnan(sum.value())) << bad;
+    EXPECT_TRUE(std::isnan(squares_of(flat).value())) << bad;
     flat.flat(1).gradients.zero_();
     flat.flat(1).gradients[flat.statistics_range(1).begin] = bad;  // a statistic is not clipped
-    ExactSum without;
-    add_squares(flat, without);
-    EXPECT_EQ(without.value(), 0.0);
+    EXPECT_EQ(squares_of(flat).value(), 0.0);
   }
 }
 

@@ -70,6 +70,29 @@ TEST(Composition, InvalidCombinationsAreRefusedWithAdvice) {
        "layout.style = \"master\" with run.noise_scale: only the master has norms of gradients; leave one of them out"},
       {"a master and parts of layers", working([](CompositionFacts& f) { f.reproducible_tp = 2; }),
        "layout.style = \"master\" with run.reproducible_tp, which divides layers; leave one of them out"},
+      {"a master and losses in chunks", working([](CompositionFacts& f) { f.loss_chunk = 8; }),
+       "layout.style = \"master\" with layout.loss_chunk: the master makes the losses, from whole logits; leave one of them "
+       "out"},
+      {"losses in chunks", {.model = "gpt", .loss_chunk = 8, .chunks_loss = true}, ""},
+      {"losses in odd chunks",
+       {.model = "gpt", .has_splits = true, .reproducible_tp = 2, .loss_chunk = 8, .chunks_loss = true},
+       "layout.loss_chunk = 8 with run.reproducible_tp, whose products are of whole vectors; use a multiple of 32"},
+      {"losses in chunks of samples together", synchronised([](CompositionFacts& f) {
+         f.loss_chunk = 8;
+         f.chunks_loss = true;
+       }),
+       ""},
+      {"losses in chunks of samples in pieces", synchronised([](CompositionFacts& f) {
+         f.loss_chunk = 8;
+         f.chunks_loss = f.reproducible = true;
+       }),
+       "layout.loss_chunk = 8 with layout.sync_batch_norm and run.reproducible_slots, which sum losses in pieces of a "
+       "micro-batch; leave one of them out"},
+      {"losses in chunks elsewhere",
+       {.model = "mine", .loss_chunk = 8},
+       "layout.loss_chunk = 8: the last block of model 'mine' does not make its losses itself (Block::can_chunk_loss()), or "
+       "its "
+       "loss, hits or top5 are not those of vocabulary_cross_entropy() and vocabulary_hits(); use 0"},
       {"all together", with(gpt, 4, 4, true), ""},
       {"nothing asked of a plain model", with(plain, 1, 1, true), ""},
       {"tokens that are not known", with({.model = "mine", .has_splits = true, .has_sequences = true}, 3, 5, true), ""},

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "tests/support/refusal.h"
+#include "weft/plan/cost/rank_memory.h"
 #include "weft/plan/forecast.h"
 #include "weft/plan/layout/planned_device.h"
 #include "weft/plan/make_plan.h"
@@ -69,8 +70,9 @@ TEST(CostTable, PricesEachLayoutAsATableOfItsOwn) {
                    {"layout.tp=2", "layout.tp_chunks=4"},
                    {"layout.cp=2"},
                    {"layout.cp=2", "layout.context_attention=all_to_all"},
+                   {"layout.loss_chunk=64"},
                    {"layout.tp=4"}},
-                  11);
+                  12);
 }
 
 TEST(CostTable, PricesStatisticsOverRanks) {
@@ -101,6 +103,21 @@ TEST(PlannedDevice, IsTheRecipesOrTheHardwares) {
             "cost_table_test: run.device = \"cpu\", but the devices of hardware 'ideal' are of kind \"cuda\" (device.kind); "
             "leave one "
             "out");
+}
+
+// Copies of weights and state are made where the device decides about an update, and only there.
+TEST(RankMemory, updates_that_the_device_decides_about_copy_what_they_change) {
+  const auto bytes_per_element = [](const Overrides& more) {
+    Overrides all = {"run.device=cuda", "optimizer.name=lion"};
+    all.insert(all.end(), more.begin(), more.end());
+    const Recipe recipe = recipe_of(kGpt, all);
+    const Plan plan = make_plan(recipe, 1);
+    return memory_options(recipe, plan, 0).block_states.at(1).temporary_bytes / plan.program->block_numel.at(1);
+  };
+  EXPECT_EQ(bytes_per_element({}), 4 + 4 + 4) << "the signs, and copies of weights and mean";
+  EXPECT_EQ(bytes_per_element({"optimizer.ema=0.99"}), 4 + 4 + 4);
+  EXPECT_EQ(bytes_per_element({"run.noise_scale=true"}), 4 + 4 + 4);
+  EXPECT_EQ(bytes_per_element({"run.device=cpu"}), 4);
 }
 
 }  // namespace

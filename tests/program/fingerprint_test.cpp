@@ -21,7 +21,8 @@ TEST(Fingerprint, is_that_of_any_build_of_the_same_program) {
   EXPECT_EQ(fingerprint(good_program()), fingerprint(good_program()));
   Program dearer = good_program();
   for (InstructionList& list : dearer.lists) {
-    for (Instruction& x : list) x.flops += 1.0, x.wire_bytes += 1, x.peak += 1, x.allocates += 1, x.frees += 1;
+    for (Instruction& x : list)
+      x.flops += 1.0, x.wire_bytes += 1, x.copy_bytes += 1, x.peak += 1, x.allocates += 1, x.frees += 1;
   }
   EXPECT_EQ(fingerprint(dearer), fingerprint(good_program())) << "costs are estimates";
 }
@@ -45,6 +46,8 @@ TEST(Fingerprint, covers_everything_in_the_program) {
       [](Program& x) { x.replicas = 1; },
       [](Program& x) { x.needs_norm = false; },
       [](Program& x) { x.noise_scale = true; },
+      [](Program& x) { x.partial_gradients = true; },
+      [](Program& x) { x.head_takes_targets = true; },
       [](Program& x) { x.votes = 1; },
       [](Program& x) { x.keep_order = true; },
       [](Program& x) { x.offload.optimizer = true; },

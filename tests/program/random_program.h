@@ -70,25 +70,27 @@ inline RandomLayout random_layout(test::Random& random) {
   const auto level = static_cast<ShardLevel>(random.below(4));
   const int shard = 1 + random.below(4);
   const bool reshard = !random.one_in(3);
-  StepLayout layout = {.dp = 1 + random.below(3),
-                       .shard = shard,
-                       .shard_level = level,
-                       .reshard_after_forward = reshard,
-                       .inner_shards = shard % 2 == 0 && random.one_in(3) ? 2 : 1,
-                       .prefetch = random.below(4),
-                       .gathered_bytes = random.one_in(3) ? 1 + random.below(40000) : 0,
-                       .recompute = {.every = random.below(4)},
-                       .offload = {.activations = random.one_in(2),
-                                   .optimizer = random.one_in(2),
-                                   .weights = level == ShardLevel::parameters && random.one_in(2)},
-                       .weight_bytes = 2 << random.below(2),
-                       .gradient_bytes = 2 << random.below(2),
-                       .keep_order = slots > 1 || random.one_in(3),
-                       .check_finite = random.one_in(4),
-                       .slots = slots,
-                       .bucket_bytes = 1 + random.below(20000),
-                       .clip = random.one_in(2),
-                       .noise_scale = random.one_in(3)};
+  StepLayout layout = {
+      .dp = 1 + random.below(3),
+      .shard = shard,
+      .shard_level = level,
+      .reshard_after_forward = reshard,
+      .inner_shards = shard % 2 == 0 && random.one_in(3) ? 2 : 1,
+      .prefetch = random.below(4),
+      .gathered_bytes = random.one_in(3) ? 1 + random.below(40000) : 0,
+      .recompute = {.every = random.below(4)},
+      .offload = {.activations = random.one_in(2),
+                  .optimizer = random.one_in(2),
+                  .weights = level == ShardLevel::parameters && random.one_in(2),
+                  .beside = {.activations = random.one_in(2), .optimizer = random.one_in(2), .weights = random.one_in(2)}},
+      .weight_bytes = 2 << random.below(2),
+      .gradient_bytes = 2 << random.below(2),
+      .keep_order = slots > 1 || random.one_in(3),
+      .check_finite = random.one_in(4),
+      .slots = slots,
+      .bucket_bytes = 1 + random.below(20000),
+      .clip = random.one_in(2),
+      .noise_scale = random.one_in(3)};
   layout.micro_batches = micro_batches;
   if (pp > 1 && random.one_in(4)) return {random_model(random, num_blocks), with_master(layout, pp, random)};
   if (has_pipeline) {
@@ -99,6 +101,7 @@ inline RandomLayout random_layout(test::Random& random) {
   if (random.one_in(3)) {
     for (BlockCost& block : result.model.blocks) block.gathered_gradient_bytes = random.of<int>({0, 2, 4});
   }
+  result.model.head_takes_targets = random.one_in(4);
   return result;
 }
 
@@ -119,14 +122,18 @@ inline Program build_random(RandomLayout x) {
 }
 
 inline std::string text(const StepLayout& x) {
+  std::string beside;
+  for (const Payload what : {Payload::input, Payload::optimizer, Payload::weights}) {
+    if (x.offload.is_beside(what)) beside += fmt::format(", {} beside", name(what));
+  }
   return fmt::format(
-      "{} on {} x {} x {} ranks, level {}, {} micro-batches, {} slots, recompute {}, prefetch {}, inner {}{}{}{}{}{}{}",
+      "{} on {} x {} x {} ranks, level {}, {} micro-batches, {} slots, recompute {}, prefetch {}, inner {}{}{}{}{}{}{}{}",
       x.master                  ? "a master"
       : x.schedule.name.empty() ? "one stage"
                                 : x.schedule.name,
       x.pp, x.dp, x.shard, name(x.shard_level), x.micro_batches, x.slots, x.recompute.every, x.prefetch, x.inner_shards,
       x.offload.activations ? ", activations out" : "", x.offload.optimizer ? ", optimizer out" : "",
-      x.offload.weights ? ", weights out" : "", x.keep_order ? ", in order" : "", x.clip ? ", clipped" : "",
+      x.offload.weights ? ", weights out" : "", beside, x.keep_order ? ", in order" : "", x.clip ? ", clipped" : "",
       x.noise_scale ? ", noise scale" : "");
 }
 

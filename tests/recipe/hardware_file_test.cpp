@@ -43,6 +43,22 @@ TEST(HardwareFile, what_a_device_leaves_out_costs_nothing) {
   EXPECT_TRUE(hardware.overlap);
   EXPECT_TRUE(hardware.blocks.empty());
   EXPECT_FALSE(hardware.loss_s.has_value());
+  EXPECT_FALSE(hardware.host_launch_s.has_value());
+}
+
+TEST(HardwareFile, launches_are_a_gpus) {
+  const auto error_with = [](const std::string& keys) {
+    return error_of("hardware = { name = 'x', ranks_per_host = 1 }\ndevice = { flops = 1, " + keys + " }");
+  };
+  EXPECT_EQ(error_with("kind = 'cuda', host_launch_s = 1e-6"), "no error");
+  for (const char* kind : {"", "kind = 'cpu', "}) {
+    EXPECT_EQ(error_with(kind + std::string("host_launch_s = 1e-6")),
+              "h.toml: hardware 'x': host_launch_s is for devices whose launches are counted: add kind = \"cuda\" to [device]");
+  }
+  for (const char* key : {"graph_launch_s", "host_wait_s"}) {
+    EXPECT_EQ(error_with(std::string("kind = 'cuda', ") + key + " = 1e-6"),
+              "h.toml: hardware 'x': graph_launch_s and host_wait_s need host_launch_s: add it to [device]");
+  }
 }
 
 TEST(HardwareFile, links_that_are_left_out_are_not_known) {
@@ -76,6 +92,9 @@ efficiency = 0.125
 memory_bytes = 30
 memory_bytes_per_s = 40
 launch_s = 0.5
+host_launch_s = 5e-6
+graph_launch_s = 8e-6
+host_wait_s = 2e-5
 [[block]]
 name = "embedding"
 forward_s = 0.0
@@ -98,6 +117,9 @@ void expect_full(const Hardware& h) {
   EXPECT_EQ(h.memory_bytes, 30.0);
   EXPECT_EQ(h.memory_bytes_per_s, 40.0);
   EXPECT_EQ(h.launch_s, 0.5);
+  EXPECT_EQ(h.host_launch_s, 5e-6);
+  EXPECT_EQ(h.graph_launch_s, 8e-6);
+  EXPECT_EQ(h.host_wait_s, 2e-5);
   EXPECT_EQ(h.intra_host.latency_s, 1.0);
   EXPECT_EQ(h.intra_host.bytes_per_s, 2.0);
   EXPECT_EQ(h.inter_host.latency_s, 3.0);

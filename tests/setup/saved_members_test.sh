@@ -13,21 +13,21 @@ SAVED, STEP, START, REPORTED = "saved", "made anew in each step", "constant from
 MEMBERS = {
     ("weft/engine/step_run.h", "StepRun"): {
         SAVED: "nominal_targets_ weights updater_",  # weights and the updater's tensors are the state itself
-        STEP: "transfers step_ loaded_ first_batch_ in_flight_ works_ stashes_ accumulated_ uses_joined_ losses_ squares_ loss_summed_ result_ divisor_",
+        STEP: "transfers forward_transfers values_ step_ list_ updated_until_ loaded_ first_batch_ in_flight_ works_ stashes_ accumulated_ uses_joined_ losses_ squares_ loss_group_ loss_gradient_ numbers_ refusal_ loss_settled_ result_ divisor_",
         START: "model_ program_ options_ stage_ranks_ optimizer_buffers_ calls",
-        REPORTED: "clock",
+        REPORTED: "clock results",  # saves and loads wait for all steps first: the host has the device's loss scale then
     },
     ("weft/train/trainer/step_updater.h", "StepUpdater"): {
         SAVED: "optimizer_ loss_scale_ average_since_",  # the average itself is among the optimizer's state
-        STEP: "step_ number_ lr_ factor_ norm_",
-        START: "model_ num_tensor_squares_ squares_gradients_ clip_ scaled_ average_",
+        STEP: "step_ number_ update_number_ lr_ factor_ norm_ gated_average_",
+        START: "model_ num_tensor_squares_ squares_gradients_ takes_gate_ clip_ scaled_ average_ float32_rates_",
     },
-    ("weft/train/trainer/step_updater.h", "LossScale"): {SAVED: "scale good_steps skipped_steps"},
-    ("weft/optim/update_ranges.h", "UpdateRanges"): {SAVED: "states_ ages_", START: "model_ options_ count_ settings_ has_settings_"},
+    ("weft/nn/device_kernels/loss_scale.h", "LossScale"): {SAVED: "scale good_steps skipped_steps"},
+    ("weft/optim/update_ranges.h", "UpdateRanges"): {SAVED: "states_ ages_", START: "model_ options_ range_ count_ settings_ has_settings_"},
     ("weft/optim/element_wise_optimizer.h", "ElementWiseOptimizer"): {SAVED: "ranges_", START: "options_"},
-    ("weft/optim/layer_wise.cpp", "LayerWise"): {STEP: "ratios_"},
+    ("weft/optim/layer_wise.cpp", "LayerWise"): {STEP: "ratios_ gated_ratios_", START: "decays_"},
     ("weft/optim/muon.cpp", "MuonOptimizer"): {STEP: "gathered_", START: "second_begin_ second_numel_"},
-    ("weft/optim/adafactor.cpp", "AdafactorOptimizer"): {STEP: "gathered_ rms_", START: "begin_ numel_"},
+    ("weft/optim/adafactor.cpp", "AdafactorOptimizer"): {STEP: "gathered_ squares_ squares_there_", START: "begin_ numel_"},
     ("weft/nn/flat/flat_block.h", "FlatPart"): {
         SAVED: "master",
         STEP: "weights shard inner",  # made from the master weights
@@ -40,15 +40,15 @@ MEMBERS = {
     },
     ("weft/train/trainer/trainer_state.h", "TrainerState"): {
         SAVED: "steps_done shift registered model updater engine",  # the shift as samples
-        STEP: "staging saving next_copy phase engine_shift average_stands_in own_thread",  # nothing is saved while an average stands in
-        START: "mesh pending optimizer options batches groups data_ranks data_rank rank program programs parameters has_trained threads settings",
-        REPORTED: "has_compared has_compared_evaluated half_loaded attempts",
+        STEP: "staging saving submitted next_copy phase engine_shift average_stands_in own_thread hands_out",  # nothing is saved while an average stands in
+        START: "mesh pending optimizer options batches groups data_ranks data_rank rank program programs parameters has_trained threads settings uploads",
+        REPORTED: "has_compared has_compared_evaluated half_loaded attempts results",
     },
     ("weft/train/run/train.cpp", "Run"): {
         SAVED: "state_ trainer_ noise_",
         STEP: "loader_ evaluation_",  # a loader is made at the step at which the run resumes
         START: "recipe_ options_ traced_step_ target_ lengths_ batches_ plan_ layout_ device_ world_ mesh_ data_ held_ saver_",
-        REPORTED: "meter_ report_ running_ seconds_before_ times_ trend_",
+        REPORTED: "meter_ report_ reports_ results_ running_ seconds_before_ times_ trend_",
     },
     ("weft/train/save/run_state.h", "RunState"): {SAVED: "name clock loss evaluation others best noise recipe data"},
     ("weft/recipe/run_length.h", "RunClock"): {SAVED: "steps samples tokens epochs seconds"},

@@ -228,6 +228,18 @@ Batch batch_at(const Job& job, int64_t begin, int64_t count) {
   return slice(job.batch_of(begin / job.global_batch), begin % job.global_batch, count);
 }
 
+Batch pinned(Batch batch) {
+  for (at::Tensor& input : batch.inputs) input = input.pin_memory();
+  batch.target = batch.target.pin_memory();
+  return batch;
+}
+
+Batch on(at::Device device, Batch batch) {
+  for (at::Tensor& input : batch.inputs) input = input.to(device);
+  batch.target = batch.target.to(device);
+  return batch;
+}
+
 Trained train_leg(const Job& job, const Strategy& s, int ranks, const OptimizerOptions& optimizer, const Leg& span) {
   std::vector<Trained> results(static_cast<size_t>(ranks));
   test::run_ranks(ranks, [&](World world) {
@@ -250,6 +262,8 @@ Trained train_leg(const Job& job, const Strategy& s, int ranks, const OptimizerO
                      .noise_scale = s.noise_scale,
                      .bucket_bytes = s.bucket_bytes,
                      .layout = s.layout,
+                     .graph = s.graph,
+                     .float32_rates = s.float32_rates,
                      .communication = {.backend = s.backend, .device = device}});
     Trained& mine = results[static_cast<size_t>(world.rank())];
     if (!span.load.empty()) {
@@ -257,12 +271,21 @@ Trained train_leg(const Job& job, const Strategy& s, int ranks, const OptimizerO
     }
     for (int step = span.first; step < span.last; ++step) {
       const int64_t share = trainer.global_batch() / data_ranks;
-      const StepResult result = trainer.step(batch_at(job, trainer.samples_done() + data_rank * share, share));
+      StepResult result;
+      const auto run = [&] {
+        Batch batch = batch_at(job, trainer.samples_done() + data_rank * share, share);
+        if (s.pinned) batch = pinned(std::move(batch));
+        if (s.there) batch = on(device, std::move(batch));
+        if (s.steps_only) return trainer.submit(batch);
+        result = trainer.step(batch);
+      };
+      s.around ? s.around(world.rank(), step, run) : run();
       mine.losses.push_back(result.loss);
       mine.norms.push_back(result.norm);
       mine.small_squares.push_back(result.small_squares);
       if (span.in_background && !span.save.empty()) trainer.save_in_background(span.save, {.replace = true});
     }
+    if (s.steps_only) return;
     if (span.in_background) trainer.finish_save();
     if (!span.in_background && !span.save.empty()) trainer.save(span.save);
     trainer.for_each_weight(

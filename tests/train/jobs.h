@@ -62,7 +62,14 @@ struct Strategy {
   ParameterRules parameters = {};
   WeightAverage average = {};
   std::function<at::Device(int)> device = {};  ///< of each rank; empty: the CPU
-  bool operators = false;                      ///< on the CPU, what other devices run (nn/operators_path.h)
+  bool graph = false;                          ///< steps are captured and replayed
+  bool float32_rates = false;                  ///< as with `graph`
+  /// Runs a step of a rank: calls `run` once.
+  std::function<void(int rank, int step, const std::function<void()>& run)> around = {};
+  bool pinned = false;      ///< batches are, as a loader's
+  bool there = false;       ///< batches are on the rank's device
+  bool steps_only = false;  ///< submitted: nothing is read, of them or after them
+  bool operators = false;   ///< on the CPU, what other devices run (nn/operators_path.h)
 };
 
 std::ostream& operator<<(std::ostream& out, const Strategy& strategy);

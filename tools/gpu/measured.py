@@ -38,6 +38,15 @@ def rates(run, place):
                     **{key: found[key] for key in ("parameters", "step_ms", "tokens_per_s", "first_step_s", "peak_device_mb")})
 
         attempt(run, f"{name}: weft", weft)
+
+        def captured():
+            place.needs_gpu()
+            found = place.train(run, "captured", "gpt", [*large(place, tied, dtype), "run.graph=true"], steps=steps)
+            step_ms = found["step_ms"]["p50"]
+            run.row(f"{name}: weft, captured", True, f"step {step_ms:.1f} ms, {found['tokens_per_s'] / 1e3:.1f} k tokens/s, "
+                    f"{ms / step_ms if ms else 0:.2f} times as fast", **{key: found[key] for key in ("step_ms", "tokens_per_s", "peak_device_mb")})
+
+        attempt(run, f"{name}: weft, captured", captured)
         for way, options in ways.items():
             def peer():
                 if "PyTorch" not in run.about["machine"]:
@@ -79,16 +88,30 @@ def forecast(run, place):
         attempt(run, name, one)
 
 
+def counted(run, place, settings):
+    """Calls and waits per step of a GPT with these settings."""
+    files = [place.work / f"counts_{steps}.json" for steps in (4, 8)]
+    for steps, file in zip((4, 8), files):
+        place.train(run, "counts", "gpt", settings, steps=steps, environment={"LD_PRELOAD": str(place.program("libcount_calls.so")),
+                                                                              "WEFT_COUNT_FILE": str(file)})
+    return per_step(place.program("weft"), *files, 4)
+
+
+def host_launch(run, place):
+    """device.host_launch_s of a hardware file: a step whose kernels are too short to matter, divided by its launches."""
+    settings = ["batch.global=1"]
+    launches = counted(run, place, settings)[0]["launch"][0]
+    seconds = place.train(run, "launches", "gpt", settings, steps=50)["step_ms"]["p50"] / 1e3 / launches
+    run.row("host's time per launch", True, f"{seconds * 1e6:.1f} us, of {launches:.0f} per step (host_launch_s)", host_launch_s=seconds)
+
+
 def counts(run, place):
-    """Launches, synchronisations and copies per step, and the functions that wait."""
+    """Launches, synchronisations and copies per step, and the functions that wait; the time that a launch takes the host."""
     place.needs_gpu()
+    attempt(run, "host's time per launch", lambda: host_launch(run, place))
     for name, settings in (("gpt", []), ("gpt, bf16", ["layout.precision=bf16"]), ("gpt of the rates", large(place, True, "bf16"))):
         def one():
-            files = [place.work / f"counts_{steps}.json" for steps in (4, 8)]
-            for steps, file in zip((4, 8), files):
-                place.train(run, "counts", "gpt", settings, steps=steps, environment={"LD_PRELOAD": str(place.program("libcount_calls.so")),
-                                                                                      "WEFT_COUNT_FILE": str(file)})
-            calls, waits = per_step(place.program("weft"), *files, 4)
+            calls, waits = counted(run, place, settings)
             text = ", ".join(f"{count:.0f} {key}" + (f" ({amount / 1e6:.2f} MB)" if amount else "")
                              for key, (count, amount) in sorted(calls.items()) if count)
             run.row(name, True, f"per step: {text or 'no calls'}", calls=calls, waits=waits)

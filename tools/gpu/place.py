@@ -75,7 +75,8 @@ class Place:
     def train(self, run, name, recipe, settings, device=None, steps=6, before=(), more=(), environment=None):
         """Returns the summary of a run."""
         device, summary = device or self.device, self.work / f"{name}.json"
-        settings = [*settings, f"run.steps={steps}", f"run.device={device}"]
+        settings = [word for word in settings if device == "cuda" or word != "run.graph=true"]  # the CPU has no graphs
+        settings += [f"run.steps={steps}", f"run.device={device}"]
         settings += [f"optimizer.warmup={min(1, steps - 1)}"] if recipe != "cifar10" else []
         settings += ["run.threads=2"] if device == "cpu" and not self.dry else []
         run.command([*before, self.program("weft"), "train", *self.recipe(recipe, settings), "--summary", summary, *more],

@@ -8,12 +8,14 @@
 #include <array>
 #include <cstdint>
 
+#include "weft/base/exact_digits.h"
+
 namespace weft {
 
 /// A sum of non-negative numbers, exact until value() rounds it.
 class ExactSum {
  public:
-  static constexpr int kWords = 20;  ///< digits of 32 bits
+  static constexpr int kWords = kSumDigits;  ///< digits of 32 bits
 
   /// Adds `value` >= 0, dropping bits below 2^-320. Infinite and NaN values make value() NaN.
   void add(double value);

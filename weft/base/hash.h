@@ -5,6 +5,8 @@
 #include <cstdint>
 #include <string_view>
 
+#include "weft/base/host_device.h"
+
 namespace weft {
 
 inline constexpr uint64_t kFnvBasis = 0xcbf29ce484222325ULL;
@@ -20,7 +22,7 @@ constexpr uint64_t fnv1a(std::string_view text, uint64_t basis = kFnvBasis) {
 }
 
 /// The splitmix64 generator's output for state `x`: a bijection that spreads every input bit over all output bits.
-constexpr uint64_t splitmix64(uint64_t x) {
+WEFT_HOST_DEVICE constexpr uint64_t splitmix64(uint64_t x) {
   x += 0x9e3779b97f4a7c15ULL;
   x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9ULL;
   x = (x ^ (x >> 27)) * 0x94d049bb133111ebULL;

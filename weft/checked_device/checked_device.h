@@ -8,6 +8,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -39,8 +40,10 @@ void set_throws(bool throws);
 struct Counts {
   uint64_t launches = 0;          ///< operators that a GPU would run as kernels
   uint64_t synchronisations = 0;  ///< of the host with a device
+  uint64_t stalls = 0;            ///< of those, waits after which the thread's current device has nothing left to do
   uint64_t copies = 0;            ///< between host and device, or two devices
   uint64_t copied_bytes = 0;      ///< by those
+  uint64_t copies_beside = 0;     ///< of those, on another stream than the device's default one
   uint64_t stream_waits = 0;      ///< of a stream for an event
   uint64_t allocations = 0;       ///< of memory of a device
   uint64_t communicators = 0;     ///< made by the first call of a group or pair (nccl_rules.h), for which the host waits
@@ -48,8 +51,11 @@ struct Counts {
 
 /// Counts on all devices since the start or reset_counts(), by the innermost Label at the time; "" without one.
 std::map<std::string, Counts> counts();
-/// Starts counts() and synchronisations() again.
+/// Starts counts(), launches() and synchronisations() again.
 void reset_counts();
+
+/// Launches since reset_counts(), by operator: "aten::addmm".
+std::map<std::string, uint64_t> launches();
 
 /// Who asked the host to wait, since reset_counts(): operator or call ("aten::_local_scalar_dense", "a wait for an event"), and
 /// the label.
@@ -80,6 +86,33 @@ class OwnDevice {
 
  private:
   int outer_;
+};
+
+/// What a device is given, in order, from its making to end(): by default every operator with its arguments, every copy and
+/// every wait, so that two runs of a step can be compared.
+class Recording {
+ public:
+  /// What may be recorded.
+  enum class Rules {
+    none,   ///< everything
+    graph,  ///< what a CUDA graph may hold: the work of the current stream and of streams that wait for it, and which it waits
+            ///< for by the end; no copy from or to the host, no wait of the host, no generator of LibTorch's. Else a violation
+  };
+  explicit Recording(int device, Rules rules = Rules::none);  ///< begins
+  ~Recording();                                               ///< ends it, if end() has not
+  Recording(const Recording&) = delete;
+  Recording& operator=(const Recording&) = delete;
+
+  void end();  ///< no more entries; throws if a graph's streams have not been waited for
+  /// A line each. Memory made since the start is named by the order of its first use, other memory by its number.
+  std::vector<std::string> entries() const;
+  /// Gives the device the same operators again, on the same memory, behind the current stream: one launch. The device computes
+  /// while it records, so the first call does nothing else. Memory used by the recording stays until it is destroyed.
+  void replay();
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
 };
 
 /// What orders work or places it, each kind counted by device.

@@ -17,10 +17,23 @@ namespace {
 
 struct sigaction before;
 
+/// Other threads hold it for a moment at a time, unless one of them waits for this one.
+bool lock_in_handler() {
+  for (int tries = 0; tries < 5'000; ++tries) {
+    if (order_mutex().try_lock()) return true;
+    usleep(1'000);
+  }
+  return false;
+}
+
 void on_fault(int, siginfo_t* info, void*) {
   char text[600] = "checked device: the host touches ";
   const size_t start = std::strlen(text);
-  if (order_mutex().try_lock()) {
+  if (lock_in_handler()) {
+    if (is_open(info->si_addr)) {  // another thread has waited for it meanwhile
+      order_mutex().unlock();
+      return;
+    }
     int length = describe_pinned(info->si_addr, text + start, sizeof text - start);
     if (length == 0) length = describe_address(info->si_addr, text + start, sizeof text - start);
     if (length > 0) {

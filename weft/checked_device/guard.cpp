@@ -4,6 +4,8 @@
 #include <ATen/detail/PrivateUse1HooksInterface.h>
 #include <c10/core/impl/DeviceGuardImplInterface.h>
 
+#include <chrono>
+#include <memory>
 #include <mutex>
 
 #include "weft/checked_device/checked_device.h"
@@ -13,6 +15,7 @@
 #include "weft/checked_device/movements.h"
 #include "weft/checked_device/order.h"
 #include "weft/checked_device/pinned.h"
+#include "weft/checked_device/recorder.h"
 
 namespace weft::checked_device {
 
@@ -21,14 +24,22 @@ namespace {
 struct Event {
   Clock clock;
   int device = 0;
+  std::chrono::steady_clock::time_point at = {};  ///< when it was recorded: by then the stream's work is done
+  std::shared_ptr<Clock> in_graph = {};           ///< where its place in a recorded graph keeps the clock; null: in none
 };
+
+void refuse_in_graph(const Event& event, const char* what) {
+  if (event.in_graph == nullptr) return;
+  const std::lock_guard lock(order_mutex());
+  violate("device " + std::to_string(event.device) + " is recorded as a graph: " + what, true);
+}
 
 void synchronise(const Clock& clock, int device, const char* what) {
   {
     const std::lock_guard lock(order_mutex());
     if (is_dropped(Ordering::synchronise, device)) return;
   }
-  wait_on_host(clock, what);
+  wait_on_host(clock, device, what);
 }
 
 struct Guard final : public c10::impl::DeviceGuardImplInterface {
@@ -61,21 +72,33 @@ struct Guard final : public c10::impl::DeviceGuardImplInterface {
     const int actor = actor_of(stream);
     join(actor, clock_of(kHost));
     e.clock = clock_of(actor);
+    e.at = std::chrono::steady_clock::now();
+    e.in_graph = record_event(stream);
+  }
+  double elapsedTime(void* begin, void* end, c10::DeviceIndex) const override {
+    const auto passed = static_cast<Event*>(end)->at - static_cast<Event*>(begin)->at;
+    return std::chrono::duration<double, std::milli>(passed).count();
   }
   void block(void* event, const c10::Stream& stream) const override {
     if (event == nullptr) return;
     const std::lock_guard lock(order_mutex());
     ++counts_here().stream_waits;
     if (is_dropped(Ordering::wait, stream.device_index())) return;
-    join(actor_of(stream), static_cast<Event*>(event)->clock);
+    const auto& e = *static_cast<Event*>(event);
+    if (e.in_graph != nullptr && recorder_on(e.device) == nullptr) refuse_in_graph(e, "a stream waits for an event of it");
+    join(actor_of(stream), e.clock);
+    record_wait(stream, e.in_graph);
   }
   bool queryEvent(void* event) const override {
     if (event == nullptr) return true;
+    refuse_in_graph(*static_cast<Event*>(event), "the host asks about an event of it");
     return is_moved(static_cast<Event*>(event)->clock);
   }
   void synchronizeEvent(void* event) const override {
-    if (event != nullptr)
-      synchronise(static_cast<Event*>(event)->clock, static_cast<Event*>(event)->device, "a wait for an event");
+    if (event == nullptr) return;
+    const auto& e = *static_cast<Event*>(event);
+    refuse_in_graph(e, "the host waits for an event of it");
+    synchronise(e.clock, e.device, "a wait for an event");
   }
   c10::DeviceIndex deviceCount() const noexcept override { return static_cast<c10::DeviceIndex>(num_devices()); }
   bool queryStream(const c10::Stream& stream) const override { return is_moved(clock_now(actor_of(stream))); }

@@ -1,6 +1,7 @@
 #include "weft/checked_device/kernels.h"
 
 #include <ATen/EmptyTensor.h>
+#include <ATen/core/ivalue.h>
 #include <c10/util/ScopeExit.h>
 
 #include <mutex>
@@ -10,6 +11,7 @@
 #include "weft/checked_device/movements.h"
 #include "weft/checked_device/order.h"
 #include "weft/checked_device/pinned.h"
+#include "weft/checked_device/recorder.h"
 
 namespace weft::checked_device {
 
@@ -74,9 +76,26 @@ at::Tensor empty_strided(c10::IntArrayRef size, c10::IntArrayRef stride, std::op
   return at::detail::empty_strided_generic(size, stride, device_allocator(), kKeys, c10::dtype_or_default(dtype));
 }
 
+namespace {
+
+void record_copy(const at::Tensor& from, const at::Tensor& to, int device) {
+  Recorder* recorder = records() ? recorder_on(device) : nullptr;
+  if (recorder == nullptr) return;
+  const std::lock_guard lock(order_mutex());
+  std::string text = "copy of " + recorder->text_of(from) + " to " + recorder->text_of(to);
+  const bool stays = is_on_device(from) && is_on_device(to) && from.device() == to.device();
+  if (recorder->is_graph() && !stays) recorder->refuse(text + " is not within the device");
+  recorder->add(std::move(text), [from = alias_of(c10::IValue(from)).toTensor(), to = alias_of(c10::IValue(to)).toTensor()] {
+    copy_from(from, to, /*non_blocking=*/true);
+  });
+}
+
+}  // namespace
+
 at::Tensor copy_from(const at::Tensor& from, const at::Tensor& to, bool non_blocking) {
   const bool from_device = is_on_device(from), to_device = is_on_device(to);
   const int device = (to_device ? to : from).device().index();
+  record_copy(from, to, device);
   if (from_device) await_movements(allocation_of(from), /*writes=*/false);
   if (to_device) await_movements(allocation_of(to), /*writes=*/true);
   const int actor = actor_of(current_stream(device));
@@ -89,6 +108,7 @@ at::Tensor copy_from(const at::Tensor& from, const at::Tensor& to, bool non_bloc
     if (from_device != to_device || from.device() != to.device()) {
       ++counts_here().copies;
       counts_here().copied_bytes += to.nbytes();
+      if (current_stream(device).id() != 0) ++counts_here().copies_beside;
     }
     if (from_device && to_device && from.device() != to.device()) {
       check_between_devices(from, to, actor);
@@ -116,7 +136,8 @@ at::Tensor copy_from(const at::Tensor& from, const at::Tensor& to, bool non_bloc
   }
   if (transfer.host == nullptr) return to;
   if (transfer.waits) {
-    wait_on_host(transfer.ends ? clock_now(actor) : before, transfer.to_host ? "a copy to the host" : "a copy to the device");
+    wait_on_host(transfer.ends ? clock_now(actor) : before, device,
+                 transfer.to_host ? "a copy to the host" : "a copy to the device");
   } else {
     const std::lock_guard lock(order_mutex());
     close_pinned(transfer.host, transfer.to_host, now);

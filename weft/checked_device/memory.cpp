@@ -201,6 +201,8 @@ c10::DataPtr make_allocation(c10::Storage backing, int device) {
   return {a->address, a, &release_allocation, c10::Device(kDevice, static_cast<c10::DeviceIndex>(device))};
 }
 
+uint64_t last_allocation() { return arenas().allocations; }
+
 Allocation& allocation_of(const c10::StorageImpl& storage) {
   const c10::DataPtr& data = storage.data_ptr();
   TORCH_CHECK(data.get_deleter() == &release_allocation, "checked device: memory at ", data.get(),

@@ -38,6 +38,9 @@ c10::Allocator* device_allocator();
 /// Gives the CPU's memory an address on the device.
 c10::DataPtr make_allocation(c10::Storage backing, int device);
 
+/// Number of the newest allocation. Under order_mutex().
+uint64_t last_allocation();
+
 /// Throws for memory of this device that device_allocator() did not make, as from_blob's.
 Allocation& allocation_of(const c10::StorageImpl& storage);
 Allocation& allocation_of(const at::Tensor& tensor);

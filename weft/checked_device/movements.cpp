@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "weft/checked_device/order.h"
+#include "weft/checked_device/recorder.h"
 
 namespace weft::checked_device {
 
@@ -34,7 +35,12 @@ void add_movement(int actor, uint64_t time, std::shared_future<void> done) {
   all.push_back({actor, time, std::move(done)});
 }
 
-void wait_on_host(const Clock& clock, const char* what) {
+void wait_on_host(const Clock& clock, int device, const char* what) {
+  if (Recorder* recorder = records() ? recorder_on(device) : nullptr) {
+    const std::lock_guard lock(order_mutex());
+    if (recorder->is_graph()) recorder->refuse(std::string("the host waits: ") + what);
+    recorder->add(std::string("the host waits: ") + what);
+  }
   std::vector<std::shared_future<void>> awaited;
   {
     const std::lock_guard lock(order_mutex());

@@ -10,8 +10,9 @@ namespace weft::checked_device {
 /// Launch `time` of stream `actor` is done once `done` is ready. Under order_mutex().
 void add_movement(int actor, uint64_t time, std::shared_future<void> done);
 
-/// The host waits for these, and for the bytes that other threads move for them; `what` asked for it. Not under order_mutex().
-void wait_on_host(const Clock& clock, const char* what);
+/// The host waits for these, on `device`, and for the bytes that other threads move for them; `what` asked for it. Not under
+/// order_mutex().
+void wait_on_host(const Clock& clock, int device, const char* what);
 
 /// Whether all of these are done. Orders nothing: one run may find so later than another, so a query is no wait.
 bool is_moved(const Clock& clock);

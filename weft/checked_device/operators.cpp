@@ -5,7 +5,10 @@
 
 #include <map>
 #include <mutex>
+#include <optional>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "weft/checked_device/generator.h"
 #include "weft/checked_device/kernels.h"
@@ -13,6 +16,7 @@
 #include "weft/checked_device/movements.h"
 #include "weft/checked_device/operand_swap.h"
 #include "weft/checked_device/order.h"
+#include "weft/checked_device/recorder.h"
 #include "weft/checked_device/signatures.h"
 
 namespace weft::checked_device {
@@ -58,9 +62,47 @@ bool has_masks(const c10::IValue& indices) {
   return false;
 }
 
+void run_on_cpu(const c10::OperatorHandle& op, torch::jit::Stack* stack);
+
+using Values = std::vector<c10::IValue>;
+
+Values aliases_of(const Values& stack, size_t count) {
+  Values all;
+  for (size_t i = stack.size() - count; i < stack.size(); ++i) all.push_back(alias_of(stack[i]));
+  return all;
+}
+
+/// Whether it draws random numbers. Attention does not with a dropout of 0.
+bool draws(const c10::OperatorHandle& op, const Signature& signature, const c10::IValue* arguments) {
+  if (!signature.draws && !signature.generator.has_value()) return false;
+  const std::optional<int> dropout = op.schema().argumentIndexWithName("dropout_p");
+  return !dropout || arguments[*dropout].toDouble() != 0.0;
+}
+
+/// Keeps an operator that has run, for a Recording.
+void record(Recorder& recorder, const c10::OperatorHandle& op, const Signature& signature, Values given, Values returned) {
+  const std::lock_guard lock(order_mutex());
+  std::string text = signature.name;
+  for (const c10::IValue& value : given) text += (value.isNone() ? "; none" : "; " + recorder.text_of(value));
+  text += ":";
+  for (const c10::IValue& value : returned) text += " " + recorder.text_of(value);
+  if (recorder.is_graph() && draws(op, signature, given.data())) {
+    recorder.refuse(text + " draws the same numbers each time");
+  }
+  const auto again = [op, name = signature.name, given = std::move(given), returned = std::move(returned),
+                      device = recorder.device()] {
+    Values stack = aliases_of(given, given.size());
+    run_on_cpu(op, &stack);
+    for (size_t i = 0; i < returned.size(); ++i) put_back(returned[i], stack[i], actor_of(current_stream(device)), name);
+  };
+  recorder.add(std::move(text), again);
+}
+
 void run_on_cpu(const c10::OperatorHandle& op, torch::jit::Stack* stack) {
   const Signature& signature = signature_of(op);
   const size_t arguments = op.schema().arguments().size(), begin = stack->size() - arguments;
+  const bool recorded = records() && !signature.is_view;
+  Values given = recorded ? aliases_of(*stack, arguments) : Values();
   OperandSwap swap(!signature.is_view);
   bool waits = signature.waits;
   for (size_t i = 0; i < arguments; ++i) {
@@ -83,14 +125,17 @@ void run_on_cpu(const c10::OperatorHandle& op, torch::jit::Stack* stack) {
   {
     const RunningOperator running(signature.name);
     std::optional<DefaultGeneratorScope> generator;
-    if (signature.draws) generator.emplace(swap.device());
+    if (signature.draws && draws(op, signature, &(*stack)[begin])) generator.emplace(swap.device());
     run_kernel(op, stack);
     swap.take_back();
     const size_t results = op.schema().returns().size();
     for (size_t i = stack->size() - results; i < stack->size(); ++i) swap.to_device((*stack)[i]);
   }
   if (!signature.is_view) keep_results(swap, now);
-  if (waits) wait_on_host(clock_now(actor), signature.name);
+  if (Recorder* recorder = recorded ? recorder_on(swap.device()) : nullptr) {
+    record(*recorder, op, signature, std::move(given), aliases_of(*stack, op.schema().returns().size()));
+  }
+  if (waits) wait_on_host(clock_now(actor), swap.device(), signature.name);
 }
 
 /// The device's part of an operator namespace, for good.
@@ -115,6 +160,8 @@ void register_operators() {
   for (const char* name : {"convolution_overrideable", "convolution_backward_overrideable"}) {
     aten.impl(name, torch::CppFunction::makeFromBoxedFunction<&run_on_cpu>());
   }
+  // One kernel on CUDA, but made of other operators for devices outside LibTorch.
+  aten.impl("_foreach_copy_", torch::CppFunction::makeFromBoxedFunction<&run_on_cpu>());
   // Their fallbacks would copy by this operator, without end.
   static torch::Library conjugated(torch::Library::IMPL, "aten", c10::DispatchKey::Conjugate, __FILE__, __LINE__);
   static torch::Library negated(torch::Library::IMPL, "aten", c10::DispatchKey::Negative, __FILE__, __LINE__);

@@ -2,6 +2,7 @@
 
 #include <c10/util/Exception.h>
 
+#include <algorithm>
 #include <atomic>
 #include <map>
 #include <utility>
@@ -26,6 +27,7 @@ struct Order {
   uint64_t launches = 0;
   std::atomic<c10::StreamId> next_stream{1};
   std::map<std::string, Counts> counts;
+  std::map<std::string, uint64_t> launches_by;
   std::map<std::string, uint64_t> synchronisations;
   void (*after_host_waits)() = nullptr;
   std::map<std::pair<Ordering, int>, uint64_t> orderings;
@@ -45,6 +47,7 @@ thread_local c10::StreamId stream_now[kMostDevices] = {};
 thread_local std::string label_now;
 thread_local int own_device_now = -1;
 thread_local const char* operator_now = "";
+thread_local bool counted_now = true;
 
 }  // namespace
 
@@ -84,7 +87,10 @@ Access begin_launch(int actor, const char* what) {
   const std::lock_guard lock(o.mutex);
   Clock& clock = o.actors.at(static_cast<size_t>(actor)).clock;
   clock.join(o.actors[kHost].clock);
-  ++o.counts[label_now].launches;
+  if (counted_now) {
+    ++o.counts[label_now].launches;
+    ++o.launches_by[what];
+  }
   return {actor, clock.tick(static_cast<size_t>(actor)), what, ++o.launches};
 }
 
@@ -94,10 +100,23 @@ void join(int later, const Clock& earlier) {
   o.actors.at(static_cast<size_t>(later)).clock.join(earlier);
 }
 
+namespace {
+
+/// Whether the current device has been given nothing after `clock`.
+bool is_idle_after(const Clock& clock, const Order& o) {
+  return std::all_of(o.streams.begin(), o.streams.end(), [&](const auto& stream) {
+    const auto actor = static_cast<size_t>(stream.second);
+    return stream.first.first != device_now || o.actors[actor].clock.of(actor) <= clock.of(actor);
+  });
+}
+
+}  // namespace
+
 void join_host(const Clock& clock, const char* what) {
   Order& o = order();
   const std::lock_guard lock(o.mutex);
   ++o.counts[label_now].synchronisations;
+  if (is_idle_after(clock, o)) ++o.counts[label_now].stalls;
   ++o.synchronisations[label_now.empty() ? what : std::string(what) + " in " + label_now];
   o.actors[kHost].clock.join(clock);
   if (o.after_host_waits != nullptr) o.after_host_waits();
@@ -171,7 +190,11 @@ int own_device() { return own_device_now; }
 const char* running_operator() { return operator_now; }
 RunningOperator::RunningOperator(const char* name) : outer_(std::exchange(operator_now, name)) {}
 RunningOperator::~RunningOperator() { operator_now = outer_; }
-Counts& counts_here() { return order().counts[label_now]; }
+Counts& counts_here() {
+  static Counts& uncounted = *new Counts;
+  return counted_now ? order().counts[label_now] : uncounted;
+}
+bool exchange_counted(bool counted) { return std::exchange(counted_now, counted); }
 
 std::vector<std::string> take_violations() {
   Order& o = order();
@@ -192,7 +215,13 @@ std::map<std::string, Counts> counts() {
 void reset_counts() {
   const std::lock_guard lock(order().mutex);
   order().counts.clear();
+  order().launches_by.clear();
   order().synchronisations.clear();
+}
+
+std::map<std::string, uint64_t> launches() {
+  const std::lock_guard lock(order().mutex);
+  return order().launches_by;
 }
 
 std::map<std::string, uint64_t> synchronisations() {

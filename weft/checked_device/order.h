@@ -75,5 +75,7 @@ bool is_dropped(Ordering kind, int device);
 
 /// The counts under the calling thread's label. Under order_mutex().
 Counts& counts_here();
+/// Whether what the calling thread gives devices is counted; returns what held before.
+bool exchange_counted(bool counted);
 
 }  // namespace weft::checked_device

@@ -127,6 +127,11 @@ void open_pinned() {
   }
 }
 
+bool is_open(const void* address) {
+  const auto* found = block_of(address);
+  return found != nullptr && found->second.protection == (PROT_READ | PROT_WRITE);
+}
+
 int describe_pinned(const void* address, char* text, size_t length) {
   const auto* found = block_of(address);
   if (found == nullptr) return 0;

@@ -27,6 +27,9 @@ void close_pinned(const void* address, bool writes, const Access& now);
 /// Opens what the host has waited for. Under order_mutex().
 void open_pinned();
 
+/// Whether the host may read and write it by now. Under order_mutex().
+bool is_open(const void* address);
+
 /// As describe_address() of memory.h.
 int describe_pinned(const void* address, char* text, size_t length);
 

@@ -65,12 +65,12 @@ std::string own_rank() {
 }
 
 /// Reports to the launcher if one watches this rank; otherwise prints to stderr, with the rank if there are several.
-int fail(const std::string& text, Blame blame, int culprit = -1) {
+int fail(const std::string& text, Blame blame, int culprit = -1, int status = 1) {
   const std::string line = shortened(text, kLongestLine);
-  if (report_error(line, blame, culprit)) return 1;
+  if (report_error(line, blame, culprit, status)) return status;
   const std::string who = own_rank();
   std::fprintf(stderr, "weft: %s%s\n", who.c_str(), line.c_str());
-  return 1;
+  return status;
 }
 
 /// Message for an unknown word in the place of a command; CLI11 would only say that a command is required.
@@ -200,8 +200,7 @@ int run_or_report(std::vector<std::string> arguments) {
   } catch (const CommError& error) {
     return fail(error.what(), Blame::peer);
   } catch (const NumericError& error) {
-    fail(error.what(), Blame::self);
-    return kDiverged;
+    return fail(error.what(), Blame::self, -1, kDiverged);
   } catch (const std::bad_alloc&) {
     return fail(kOutOfMemory, Blame::self);
   } catch (const std::length_error&) {  // a container larger than possible

@@ -133,6 +133,13 @@ void Group::throw_if_failed() const {
   if (backend_) backend_->throw_if_failed();
 }
 
+void Group::replayed(const Traffic& calls, std::string_view what) const {
+  if (!backend_) return;
+  backend_->traffic().calls += calls.calls;
+  backend_->traffic().bytes += calls.bytes;
+  backend_->replayed(what);
+}
+
 void Group::settle() const {
   if (backend_) backend_->settle();
 }
@@ -206,6 +213,8 @@ Work Group::receive(const at::Tensor& tensor, int peer, std::string_view what) c
           fmt::format("rank {} of {} in the group cannot receive from rank {}", rank(), size(), peer));
   return start(backend_, 0, [&] { return backend_->receive(tensor, peer, what); });
 }
+
+bool Group::moves_host_tensors() const { return backend_ && backend_->moves_host_tensors(); }
 
 Work Group::barrier(std::string_view what) const {
   if (!backend_) return {};

@@ -58,6 +58,9 @@ class Group {
   Work send(const at::Tensor& tensor, int peer, std::string_view what) const;
   /// Fills `tensor` with the next message from the rank at position `peer`; its type and size must match.
   Work receive(const at::Tensor& tensor, int peer, std::string_view what) const;
+  /// Whether the tensors are on a device, yet send() and receive() take some on the CPU too: from host to host, in the order of
+  /// the calls. The host waits for those, for another host alone.
+  bool moves_host_tensors() const;
   /// Moves nothing; its Work is done once all ranks have called it.
   Work barrier(std::string_view what) const;
 
@@ -72,6 +75,10 @@ class Group {
   /// beside them: results of a step count only then. Waits for at most the group's time limit. Collective, but in any order
   /// with other calls.
   void settle() const;
+
+  /// Tells the group that the device has been given its calls again, with this traffic, in a captured graph (comm/graph) called
+  /// `what`. All ranks replay their graphs, in one order with their calls. Throws as calls do.
+  void replayed(const Traffic& calls, std::string_view what) const;
 
   /// Totals of this rank's calls on the group.
   const Traffic& traffic() const;

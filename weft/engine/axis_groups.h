@@ -1,9 +1,11 @@
 // AxisGroups: maps a set of axes to its process group.
 #pragma once
 
+#include <algorithm>
 #include <initializer_list>
 #include <map>
 #include <utility>
+#include <vector>
 
 #include "weft/comm/group.h"
 #include "weft/program/axis_set.h"
@@ -14,17 +16,19 @@ namespace weft {
 class AxisGroups {
  public:
   AxisGroups() = default;
-  AxisGroups(std::initializer_list<std::pair<const AxisSet, Group>> groups) : by_axes_(groups) {}  ///< implicit
+  AxisGroups(std::initializer_list<std::pair<const AxisSet, Group>> groups) {  ///< implicit
+    for (const auto& [axes, group] : groups) set(axes, group);
+  }
   /// Groups of ranks that compute on `device`.
   explicit AxisGroups(at::Device device) : alone_(device) {}
 
   /// Sets the group of the ranks along the axes.
-  void set(AxisSet axes, Group group) { by_axes_.insert_or_assign(axes, std::move(group)); }
+  void set(AxisSet axes, Group group) { put(by_axes_, axes, std::move(group)); }
   /// Sets the group of the pipeline ranks that hold a block (tied weights).
-  void set_tied(int block, Group group) { tied_.insert_or_assign(block, std::move(group)); }
+  void set_tied(int block, Group group) { put(tied_, block, std::move(group)); }
   /// Sets a separate group of the same ranks for gradient sums.
-  void set_gradients(AxisSet axes, Group group) { gradients_.insert_or_assign(axes, std::move(group)); }
-  void set_tied_gradients(int block, Group group) { tied_gradients_.insert_or_assign(block, std::move(group)); }
+  void set_gradients(AxisSet axes, Group group) { put(gradients_, axes, std::move(group)); }
+  void set_tied_gradients(int block, Group group) { put(tied_gradients_, block, std::move(group)); }
 
   /// The group along the axes.
   const Group& along(AxisSet axes) const {
@@ -46,10 +50,21 @@ class AxisGroups {
     return found == tied_gradients_.end() ? tied(block) : found->second;
   }
 
+  /// All groups that were set, once each, in that order.
+  const std::vector<Group>& all() const { return all_; }
+
  private:
+  template <class Key>
+  void put(std::map<Key, Group>& by, Key key, Group group) {
+    const auto is_it = [&group](const Group& other) { return &other.traffic() == &group.traffic(); };
+    if (std::none_of(all_.begin(), all_.end(), is_it)) all_.push_back(group);
+    by.insert_or_assign(key, std::move(group));
+  }
+
   Group alone_;
   std::map<AxisSet, Group> by_axes_, gradients_;
   std::map<int, Group> tied_, tied_gradients_;
+  std::vector<Group> all_;
 };
 
 }  // namespace weft

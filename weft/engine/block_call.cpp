@@ -30,6 +30,21 @@ std::string text_of(const Tensors& tensors) {
   return text;
 }
 
+/// A device reads sum and count where they are.
+void check_loss(LossValue& value, const Tensors& outputs) {
+  const at::Tensor& counted = value.count.on_device();
+  if (!value.sum.defined() || value.sum.numel() != 1) {
+    throw InputError(fmt::format("loss: LossValue::sum must be one number, not {}", type_and_shape(value.sum)));
+  }
+  if (counted.defined() && (counted.numel() != 1 || counted.scalar_type() != at::kLong)) {
+    throw InputError(fmt::format("loss: LossValue::count must be one int64, not {}", type_and_shape(counted)));
+  }
+  if (outputs.empty() || !outputs.front().defined() || outputs.front().is_cpu()) return;
+  const at::Device device = outputs.front().device();
+  if (value.sum.device() != device) value.sum = value.sum.to(device);
+  if (counted.defined() && counted.device() != device) value.count = counted.to(device);
+}
+
 InputError undeclared(const std::string& block, std::string_view what) {
   return InputError(
       fmt::format("model: the forward of block '{}' reads a parameter missing from its parameters() ({}); add it there (as by "
@@ -109,6 +124,7 @@ LossValue BlockCalls::loss(const Loss& loss, const Tensors& outputs, const at::T
     throw InputError(fmt::format("loss: {} (outputs: {}; target: {})", error.what_without_backtrace(), text_of(outputs),
                                  type_and_shape(target)));
   }
+  check_loss(value, outputs);
   return value;
 }
 

@@ -16,6 +16,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "weft/engine/engine_options.h"
@@ -28,6 +29,7 @@
 namespace weft {
 
 class EvaluationSum;
+class StepGraph;
 class StepRun;
 
 /// Called with the last block's outputs for a micro-batch and the place of its first sample in the set.
@@ -45,11 +47,30 @@ class Engine {
   ~Engine();
 
   /// Runs the list once, as step `step` of the run (counted from 0). Throws NumericError if a loss is not finite, naming step,
-  /// micro-batch and the first block with a non-finite output; nothing is updated then on this rank.
+  /// micro-batch and the first block with a non-finite output; nothing is updated then on this rank. On a device, where the
+  /// host reads a step's numbers once, it throws FailedStep, on all ranks if the program reduces the losses. Throws InputError
+  /// while a submitted step is not settled.
   StepResult step(int64_t step, const NextMicroBatch& next);
+  /// Issues a step without waiting for its numbers, where updates can do without the host: on a device, without custom
+  /// optimizers that need it (ElementWiseUpdate::takes_gate()), and parameters that a step may leave out. Otherwise as step(),
+  /// with its errors.
+  void submit(int64_t step, const NextMicroBatch& next);
+  /// Returns the result of the oldest step submitted that has not been settled; waits for its numbers. Throws FailedStep if it
+  /// was refused: neither it nor any step after it, which are dropped, has updated anything. Throws InputError without a step.
+  StepResult settle();
+  int unsettled() const;  ///< number of steps submitted and not settled
+  int unread() const;     ///< of those, steps whose numbers the host does not know
+  /// Runs a step that threw FailedStep again, on the same micro-batches, and throws the error that says what was wrong, and
+  /// where. From then on the host reads every loss where it arises. Collective over the model's ranks, each of which threw.
+  [[noreturn]] void repeat(int64_t step, const NextMicroBatch& next);
   /// Continues with a program that differs only in its micro-batches, for steps with a different global batch. The model was
-  /// laid out for both: buffers are the same. Throws as the constructor does. `program` must outlive the engine.
+  /// laid out for both: buffers are the same. Throws as the constructor does, and while a step's numbers have not been read.
+  /// `program` must outlive the engine.
   void change(const Program& program, const BatchShare& share);
+  /// From now on steps are captured and replayed (step_graph.h), after two more that prepare it; one that is traced is not, and
+  /// a program of change() is captured anew. Throws InputError, also from later steps, where a step cannot be captured, which
+  /// says why.
+  void use_graph();
   /// Turns recording of instruction times on or off. While on, the device is synchronised after each instruction.
   void trace(bool on);
   /// When each instruction of the list ran in the last step; empty if it was not traced.
@@ -89,12 +110,16 @@ class Engine {
 
  private:
   struct Forwarded;
+  void check_graph() const;
+  void forget_graph();
+  bool submit_graph(int64_t step, const InstructionList& list, const NextMicroBatch& next);
   void with_state(int block, const VisitState& visit, bool changes);
   void gather_for(int block);
   Tensors forward(int block, const Tensors& inputs, const Context& context);
   Tensors forward_all(const MicroBatch& batch, bool mine, const Context& context);
   int64_t most_to_evaluate(int64_t mine) const;
-  void forward_part(const EvaluationPart& part, const NextMicroBatch& next, c10::function_ref<void(Forwarded&)> done);
+  void forward_part(const EvaluationPart& part, const NextMicroBatch& next, bool for_losses,
+                    c10::function_ref<void(Forwarded&)> done, c10::function_ref<void()> read);
   void add_loss(const Forwarded& forwarded, EvaluationSum& sum) const;
   at::Device device() const;
 
@@ -105,6 +130,9 @@ class Engine {
   std::vector<int> stage_ranks_;  ///< by block: pipeline-axis index of the rank that runs the block
   int pp_rank_;                   ///< index of this rank
   std::unique_ptr<StepRun> run_;
+  std::unique_ptr<StepGraph> graph_;  ///< null: not asked for
+  int prepared_ = 0;                  ///< steps issued since the program changed
+  std::string first_draw_ = {};       ///< what drew from LibTorch's generators in a step (DrawWatch); empty: nothing
 };
 
 }  // namespace weft

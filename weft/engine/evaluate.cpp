@@ -38,28 +38,33 @@ Context evaluation_context(const EngineOptions& options, const EvaluationPart& p
           .layout = layout};
 }
 
-// Ranks that evaluate independently synchronise at about this interval, so that a stopped rank is noticed before the end.
+// Ranks that evaluate independently synchronise at about this interval, so that a stopped rank is noticed before the end, and
+// their hosts wait for their devices, which bounds what they have been given.
 class LivenessCheck {
  public:
   LivenessCheck(const Group& group, at::Device device) : group_(group), device_(device) {}
 
-  /// Called on every rank. The slowest rank's time sets the number of micro-batches between two checks. Returns whether the
-  /// host has waited for the device.
-  bool micro_batch_done() {
-    if (group_.size() == 1 || ++done_ < interval_) return false;
-    const double seconds = std::chrono::duration<double>(Clock::now() - start_).count() / static_cast<double>(done_);
-    const at::Tensor slowest = at::tensor({seconds}, at::TensorOptions(at::kDouble)).to(device_);
-    group_.all_reduce(slowest, ReduceOp::max, "evaluation liveness").wait();
-    const double fitting = std::min(kSecondsBetween / slowest.item<double>(), 4.0 * static_cast<double>(interval_));
-    interval_ = std::max<int64_t>(1, static_cast<int64_t>(fitting));
+  /// Called on every rank after each micro-batch. Returns whether ranks synchronise now: the caller waits for the device, then
+  /// calls meet().
+  bool is_due() { return ++done_ >= interval_; }
+  /// The slowest rank's time, its device's included, sets the number of micro-batches until the next time.
+  void meet() {
+    double seconds = std::chrono::duration<double>(Clock::now() - start_).count() / static_cast<double>(done_);
+    if (group_.size() > 1) {
+      const at::Tensor slowest = at::tensor({seconds}, at::TensorOptions(at::kDouble)).to(device_);
+      group_.all_reduce(slowest, ReduceOp::max, "evaluation liveness").wait();
+      seconds = slowest.item<double>();
+    }
+    const double fitting = std::min(kSecondsBetween / seconds, 4.0 * static_cast<double>(interval_));
+    interval_ = std::clamp<int64_t>(static_cast<int64_t>(fitting), 1, kMostBetween);
     done_ = 0;
     start_ = Clock::now();
-    return true;
   }
 
  private:
   using Clock = std::chrono::steady_clock;
   static constexpr double kSecondsBetween = 0.5;
+  static constexpr int64_t kMostBetween = 4'096;
 
   const Group& group_;
   at::Device device_;
@@ -76,7 +81,7 @@ void Engine::gather_for(int block) {
   needed.push_back(block);
   for (int b : needed) {
     const bool away = run_->weights.away(b);
-    if (away) run_->weights.reload(b);
+    if (away) run_->weights.reload(b).wait();
     run_->weights.gather(b).wait();
     if (away) run_->weights.offload(b);
   }
@@ -96,19 +101,21 @@ Tensors Engine::forward_all(const MicroBatch& batch, bool mine, const Context& c
     if (input.is_floating_point()) input = input.to(model_.options().weight_dtype);
   }
   std::vector<Work> sends;
-  run_->transfers.begin();
+  run_->forward_transfers.begin();
   for (int b = 0; b < model_.num_blocks(); ++b) {
     if (stage_ranks_[b] != pp_rank_) continue;
     gather_for(b);
     if (!mine) continue;
     const std::string& name = model_.model().blocks[b].name;
     if (b > 0 && stage_ranks_[b - 1] != pp_rank_) {
-      run_->transfers.receive_activation(stage_ranks_[b - 1], b - 1, x, "evaluation output before " + name).wait();
+      run_->forward_transfers.receive_activation(stage_ranks_[b - 1], b - 1, x, "evaluation output before " + name).wait();
     }
-    x = forward(b, x, context);
+    Context own = context;
+    if (b + 1 < model_.num_blocks()) own.target.reset();
+    x = forward(b, x, own);
     if (b + 1 < model_.num_blocks() && stage_ranks_[b + 1] != pp_rank_) {
       const std::string what = "evaluation output before " + model_.model().blocks[b + 1].name;
-      sends.push_back(run_->transfers.send_activation(stage_ranks_[b + 1], b, x, what));
+      sends.push_back(run_->forward_transfers.send_activation(stage_ranks_[b + 1], b, x, what));
     }
   }
   for (Work& send : sends) send.wait();
@@ -127,14 +134,17 @@ struct Engine::Forwarded {
   int64_t place = 0;       ///< in the set
   bool mine = false;       ///< true if this rank has it
   int64_t samples = 0;     ///< its samples, on first and last stages
-  Tensors outputs = {};    ///< of the last block, on its rank, as losses take them
+  Tensors outputs = {};    ///< of the last block, on its rank
   at::Tensor target = {};  ///< on the same rank
   Context context = {};
 };
 
-/// Calls `done` the same number of times on all ranks: as often as the rank with the most micro-batches needs.
-void Engine::forward_part(const EvaluationPart& part, const NextMicroBatch& next, c10::function_ref<void(Forwarded&)> done) {
+/// Calls `done` the same number of times on all ranks: as often as the rank with the most micro-batches needs. `read` waits for
+/// the device, from time to time. `for_losses`: a last block that can make the losses does.
+void Engine::forward_part(const EvaluationPart& part, const NextMicroBatch& next, bool for_losses,
+                          c10::function_ref<void(Forwarded&)> done, c10::function_ref<void()> read) {
   c10::NoGradGuard no_grad;
+  run_->put_away();
   const bool is_first = stage_ranks_.front() == pp_rank_, is_last = stage_ranks_.back() == pp_rank_;
   const int64_t most = most_to_evaluate(part.count);
   LivenessCheck check(everyone(*program_, options_), device());
@@ -145,28 +155,31 @@ void Engine::forward_part(const EvaluationPart& part, const NextMicroBatch& next
     if (forwarded.mine && (is_first || is_last)) batch = own_tokens(next(), options_.groups.along(kContextAxis));
     if (!batch.inputs.empty()) forwarded.samples = batch.inputs.front().size(0);
     if (!is_first) batch.inputs.clear();
+    if (for_losses && options_.blocks.loss_chunk > 0) forwarded.context.target = batch.target;
     Tensors outputs = forward_all(batch, forwarded.mine, forwarded.context);
-    if (forwarded.mine && is_last) forwarded.outputs = widen(outputs);
+    if (forwarded.mine && is_last) forwarded.outputs = std::move(outputs);
     forwarded.target = batch.target;
     done(forwarded);
-    if (check.micro_batch_done()) run_->calls.ids.read();
+    if (!check.is_due()) continue;
+    read();
+    check.meet();
   }
 }
 
 void Engine::add_loss(const Forwarded& forwarded, EvaluationSum& sum) const {
   if (!forwarded.mine || stage_ranks_.back() != pp_rank_) return;
   const Model& model = model_.model();
-  const Tensors& outputs = forwarded.outputs;
   const at::Tensor& target = forwarded.target;
+  const auto outputs = [&](const auto& function) {
+    return function.takes_any_type() ? forwarded.outputs : widen(forwarded.outputs);
+  };
   const Context& context = forwarded.context;
   const Loss& measure = model.evaluation_loss ? model.evaluation_loss : model.loss;
   try {
-    const LossValue loss = run_->calls.loss(measure, outputs, target, context, context);
-    const double sum_of_loss = run_->calls.ids.number(loss.sum);
+    const LossValue loss = run_->calls.loss(measure, outputs(measure), target, context, context);
     keyed_loss_call(model_, context, " hits", [&] {
-      const auto count = [&](const Hits& hits) { return hits ? hits(outputs, target, context) : 0; };
-      sum.add(forwarded.place,
-              {.loss = sum_of_loss, .count = loss.count, .hits = count(model.hits), .top5 = count(model.top5)});
+      const auto count = [&](const Hits& hits) { return hits ? hits(outputs(hits), target, context) : LossCount(); };
+      sum.add(forwarded.place, loss, count(model.hits), count(model.top5));
     });
   } catch (const InputError& error) {
     throw InputError(fmt::format("evaluation, micro-batch {}: {}", forwarded.place, error.what()));
@@ -175,8 +188,10 @@ void Engine::add_loss(const Forwarded& forwarded, EvaluationSum& sum) const {
 
 EvaluationResult Engine::evaluate(const EvaluationPart& part, const NextMicroBatch& next) {
   EvaluationSum sum;
-  forward_part(part, next, [&](const Forwarded& forwarded) { add_loss(forwarded, sum); });
-  run_->calls.ids.read();
+  const auto read = [&] { sum.read(run_->calls.ids); };
+  forward_part(
+      part, next, /*for_losses=*/true, [&](const Forwarded& forwarded) { add_loss(forwarded, sum); }, read);
+  read();
   return sum.total(everyone(*program_, options_), device(), part.steps_done);
 }
 
@@ -201,29 +216,32 @@ void broadcast_tensors(Tensors& tensors, int root, const Group& group, Transfers
 void Engine::predict(const EvaluationPart& part, const NextMicroBatch& next, bool gathered, const VisitOutputs& visit) {
   const Group &pipeline = options_.groups.along(kPipelineAxis), &data = options_.groups.along(kDataAxes);
   Transfers between_data_ranks(data, device());
-  forward_part(part, next, [&](Forwarded& forwarded) {
-    Tensors& outputs = forwarded.outputs;
-    run_->calls.ids.read();
-    if (forwarded.mine) {
-      if (stage_ranks_.back() == pp_rank_)
-        outputs = whole_outputs(model_, std::move(outputs), forwarded.samples, forwarded.context);
-      broadcast_tensors(outputs, stage_ranks_.back(), pipeline, run_->transfers);
-    }
-    const int64_t first_sample = forwarded.context.first_sample;
-    if (!gathered || data.size() == 1) {
-      if (forwarded.mine) visit(first_sample, outputs);
-      return;
-    }
-    if (forwarded.mine) outputs.push_back(at::tensor({first_sample}, at::kLong).to(device()));
-    for (int rank = 0; rank < data.size(); ++rank) {
-      Tensors theirs = rank == data.rank() ? outputs : Tensors();
-      broadcast_tensors(theirs, rank, data, between_data_ranks);
-      if (theirs.empty()) continue;  // no micro-batches left
-      const int64_t first = theirs.back().item<int64_t>();
-      theirs.pop_back();
-      visit(first, theirs);
-    }
-  });
+  forward_part(
+      part, next, /*for_losses=*/false,
+      [&](Forwarded& forwarded) {
+        Tensors outputs = widen(std::exchange(forwarded.outputs, {}));
+        run_->calls.ids.read();
+        if (forwarded.mine) {
+          if (stage_ranks_.back() == pp_rank_)
+            outputs = whole_outputs(model_, std::move(outputs), forwarded.samples, forwarded.context);
+          broadcast_tensors(outputs, stage_ranks_.back(), pipeline, run_->forward_transfers);
+        }
+        const int64_t first_sample = forwarded.context.first_sample;
+        if (!gathered || data.size() == 1) {
+          if (forwarded.mine) visit(first_sample, outputs);
+          return;
+        }
+        if (forwarded.mine) outputs.push_back(at::tensor({first_sample}, at::kLong).to(device()));
+        for (int rank = 0; rank < data.size(); ++rank) {
+          Tensors theirs = rank == data.rank() ? outputs : Tensors();
+          broadcast_tensors(theirs, rank, data, between_data_ranks);
+          if (theirs.empty()) continue;  // no micro-batches left
+          const int64_t first = theirs.back().item<int64_t>();
+          theirs.pop_back();
+          visit(first, theirs);
+        }
+      },
+      [&] { run_->calls.ids.read(); });
 }
 
 }  // namespace weft

@@ -1,11 +1,15 @@
 #include "weft/engine/evaluation_sum.h"
 
+#include <ATen/ops/cat.h>
+#include <ATen/ops/full.h>
+#include <ATen/ops/stack.h>
 #include <ATen/ops/tensor.h>
 #include <fmt/core.h>
 
 #include <algorithm>
 #include <cmath>
 #include <iterator>
+#include <utility>
 #include <vector>
 
 #include "weft/base/error.h"
@@ -33,6 +37,30 @@ std::vector<int64_t> reduced(const std::vector<int64_t>& values, ReduceOp op, co
 }
 
 }  // namespace
+
+void EvaluationSum::add(int64_t place, const LossValue& loss, const LossCount& hits, const LossCount& top5) {
+  if (loss.sum.is_cpu()) {
+    return add(place, {.loss = loss.sum.item<double>(), .count = loss.count, .hits = hits, .top5 = top5});
+  }
+  const auto on_device = [options = loss.sum.options().dtype(at::kDouble)](const LossCount& number) {
+    const at::Tensor& known = number.on_device();
+    return known.defined() ? known.to(at::kDouble).reshape({}) : at::full({}, int64_t{number}, options);
+  };
+  places_.push_back(place);
+  unread_.push_back(at::stack({loss.sum.to(at::kDouble).reshape({}), on_device(loss.count), on_device(hits), on_device(top5)}));
+}
+
+void EvaluationSum::read(IdChecks& ids) {
+  if (unread_.empty()) return ids.read();
+  const std::vector<int64_t> places = std::exchange(places_, {});
+  const at::Tensor all = ids.to_host({at::cat(std::exchange(unread_, {})).view(at::kLong)}).view(at::kDouble);
+  const auto* values = all.const_data_ptr<double>();
+  for (const int64_t place : places) {
+    const auto count = [values](int i) { return static_cast<int64_t>(values[i]); };
+    add(place, {.loss = values[0], .count = count(1), .hits = count(2), .top5 = count(3)});
+    values += 4;
+  }
+}
 
 void EvaluationSum::add(int64_t place, const EvaluationResult& sums) {
   const int64_t kind = kind_of(sums.loss);

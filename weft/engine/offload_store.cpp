@@ -1,11 +1,7 @@
 #include "weft/engine/offload_store.h"
 
 #include <ATen/ops/zeros.h>
-#include <c10/core/GradMode.h>
-#include <c10/core/impl/VirtualGuardImpl.h>
 
-#include <iterator>
-#include <map>
 #include <vector>
 
 #include "weft/base/scratch_file.h"
@@ -13,55 +9,6 @@
 namespace weft {
 
 namespace {
-
-class HostStore : public OffloadStore {
- public:
-  explicit HostStore(at::Device device) : device_(device), pinned_(!device.is_cpu()) {}
-
-  int reserve(int64_t bytes) override {
-    if (free_.empty()) {
-      rooms_.push_back(make(bytes));
-      return static_cast<int>(rooms_.size()) - 1;
-    }
-    const auto fitting = free_.find(bytes);
-    const bool fits = fitting != free_.end();
-    const auto taken = fits ? fitting : std::prev(free_.end());  // evict the largest to make room for another size
-    const int room = taken->second;
-    free_.erase(taken);
-    if (!fits) {
-      rooms_[room].reset();
-      rooms_[room] = make(bytes);
-    }
-    return room;
-  }
-  void release(int room) override { free_.emplace(rooms_[room].numel(), room); }
-  // Copies of the device's tensors use rooms on its stream: the host does not wait.
-  void put(int room, const at::Tensor& tensor) override {
-    await_copies(tensor);
-    view_of(room, tensor).copy_(tensor, /*non_blocking=*/pinned_);
-  }
-  void get(int room, const at::Tensor& tensor) override {
-    await_copies(tensor);
-    tensor.variable_data().copy_(view_of(room, tensor), /*non_blocking=*/pinned_);
-  }
-
- private:
-  at::Tensor view_of(int room, const at::Tensor& like) const {
-    return rooms_[room].narrow(0, 0, static_cast<int64_t>(like.nbytes())).view(like.scalar_type()).view(like.sizes());
-  }
-
-  /// The host copies tensors of its own, such as ones that blocks on a device pass on, after the device's copies.
-  void await_copies(const at::Tensor& tensor) const {
-    if (pinned_ && tensor.is_cpu()) c10::impl::VirtualGuardImpl(device_.type()).synchronizeDevice(device_.index());
-  }
-
-  at::Tensor make(int64_t bytes) const { return at::zeros({bytes}, at::TensorOptions(at::kByte).pinned_memory(pinned_)); }
-
-  at::Device device_;
-  bool pinned_;
-  std::vector<at::Tensor> rooms_;
-  std::multimap<int64_t, int> free_;  ///< by bytes
-};
 
 class DiskStore : public OffloadStore {
  public:
@@ -105,7 +52,6 @@ class DiskStore : public OffloadStore {
 
 }  // namespace
 
-std::unique_ptr<OffloadStore> host_offload(at::Device device) { return std::make_unique<HostStore>(device); }
 std::unique_ptr<OffloadStore> disk_offload(const std::string& folder) { return std::make_unique<DiskStore>(folder); }
 
 }  // namespace weft

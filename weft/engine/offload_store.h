@@ -1,14 +1,22 @@
 // OffloadStore: slower memory that tensors are moved to and back from: host memory or a file on disk.
 //
+// Between a device and host memory, copies run on streams of their own, beside the work of the current stream: what leaves is
+// freed when a stream has waited for its copy, and what arrives is waited for where it is first used. Copies to and from a file
+// end before the call returns, and so do those of tensors on the CPU.
+//
 // Space for state that moves every step is reserved at the start, so a full disk is an error before training begins. Released
 // space is reused. The file is unlinked: nothing remains however the process ends.
 #pragma once
 
 #include <ATen/core/Tensor.h>
+#include <c10/core/Stream.h>
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
+
+#include "weft/comm/call/work.h"
 
 namespace weft {
 
@@ -21,10 +29,24 @@ class OffloadStore {
   virtual int reserve(int64_t bytes) = 0;
   /// Releases a buffer for reuse.
   virtual void release(int room) = 0;
-  /// Copies `tensor` into the buffer. It must be contiguous and no larger than the buffer.
+  /// Copies `tensor` into the buffer, after the work on the current stream. It must be contiguous and no larger than the
+  /// buffer, and goes to retire() next.
   virtual void put(int room, const at::Tensor& tensor) = 0;
-  /// Copies the buffer's content into `tensor`, which must have the type and sizes of the one that put() stored.
+  /// Copies the buffer's content into `tensor`, which must have the type and sizes of the one that put() stored, and must not
+  /// be used before arrived() is waited for.
   virtual void get(int room, const at::Tensor& tensor) = 0;
+
+  /// Stream of get(). A tensor made while it is current takes memory that recycle() has freed, without a wait of the device's
+  /// work. None: copies end before get() returns.
+  virtual std::optional<c10::Stream> arrivals() const { return std::nullopt; }
+  /// All that arrivals() has been given so far, for the current stream to wait for.
+  virtual Work arrived() { return {}; }
+  /// Takes a tensor that the current stream's later work does not use, and frees it once settle() or recycle() is called.
+  virtual void retire(const at::Tensor& /*tensor*/) {}
+  /// Frees what has been retired: the current stream, on which it was made, waits for its copies.
+  virtual void settle() {}
+  /// Frees what has been retired: arrivals(), on which it was made, waits for its copies and for the work before retire().
+  virtual void recycle() {}
 };
 
 /// A buffer released on destruction. The store must outlive it.
@@ -51,8 +73,6 @@ class OffloadBuffer {
   int number_;
 };
 
-/// Buffers in host memory, pinned if `device`, where the tensors are, is a GPU.
-std::unique_ptr<OffloadStore> host_offload(at::Device device);
 /// Buffers in a file in `folder`. Throws InputError naming the folder if the file cannot be created there.
 std::unique_ptr<OffloadStore> disk_offload(const std::string& folder);
 

@@ -24,6 +24,13 @@ std::string describe_message(const Model& model, const Instruction& x) {
                      model.blocks[x.first].name, x.micro);
 }
 
+/// Takes the outputs to run backward from. If the gradient came from another stage, the output sent there has arrived.
+Tensors take_outputs(int block, InFlight& flight) {
+  const auto sent = flight.sent.find(block);
+  if (sent != flight.sent.end()) sent->second.wait();
+  return std::exchange(flight.outputs[block], {});
+}
+
 }  // namespace
 
 /// Unless ranks exchange which parameters had a gradient, every parameter of the block must have one.
@@ -34,13 +41,6 @@ void StepRun::expect_gradients(int block, const Tensors& gradients) const {
       fmt::format("model: no block after '{}', and no loss, has a gradient for its outputs, so its parameters are not trained; "
                   "freeze them (parameter rules, optimizer.groups), or do not detach inputs in the blocks after it",
                   model_.model().blocks[block].name));
-}
-
-/// Takes the outputs to run backward from. If the gradient came from another stage, the output sent there has arrived.
-Tensors StepRun::take_outputs(int block, InFlight& flight) {
-  const auto sent = flight.sent.find(block);
-  if (sent != flight.sent.end()) sent->second.wait();
-  return std::exchange(flight.outputs[block], {});
 }
 
 void StepRun::settle(int block, InFlight& flight) {
@@ -62,6 +62,7 @@ void StepRun::backward(int block, int micro) {
     if (block > 0) flight.gradients[block - 1] = take_gradients(inputs);
   }
   settle(block, flight);
+  if (takes_targets(block)) release_target(flight);
   if (block == 0) flight.batch = {};
 }
 
@@ -81,7 +82,8 @@ void StepRun::backward_input(int block, int micro) {
   keyed_call(model_, block, context_of(micro), " backward",
              [&] { flight.deferred[block] = run_backward_input(parameters, ends, gradients); });
   if (block > 0) flight.gradients[block - 1] = take_gradients(inputs);
-  if (block == 0) flight.batch = {};  // the deferred part keeps what it needs
+  if (block == 0)
+    flight.batch = {.inputs = {}, .target = {}, .upload = std::move(flight.batch.upload)};  // for the deferred part
 }
 
 void StepRun::backward_weight(int block, int micro) {
@@ -90,6 +92,7 @@ void StepRun::backward_weight(int block, int micro) {
   keyed_call(model_, block, context_of(micro), " backward of weights", [&] { flight.deferred[block].run(); });
   flight.deferred.erase(block);
   settle(block, flight);
+  if (block == 0) flight.batch = {};
 }
 
 Work StepRun::send(const Instruction& x) {

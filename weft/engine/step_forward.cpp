@@ -21,23 +21,33 @@ void StepRun::load(int micro, const NextMicroBatch& next) {
                     step_, micro, loaded_ - 1));
   }
   InFlight& flight = in_flight_[micro];
-  flight.batch =
-      own_tokens(first_batch_ ? *std::exchange(first_batch_, std::nullopt) : next(), options_.groups.along(kContextAxis));
+  MicroBatch batch = first_batch_ ? *std::exchange(first_batch_, std::nullopt) : next();
+  if (batch.upload) batch.upload->wait();
+  flight.batch = own_tokens(std::move(batch), options_.groups.along(kContextAxis));
   if (stage_ranks_.front() != options_.groups.along(kPipelineAxis).rank()) {
     flight.batch.inputs.clear();  // loaded for its targets
   } else if (flight.batch.inputs.empty()) {
     throw InputError(fmt::format("step {}, micro-batch {}: it has no inputs", step_ + 1, options_.first_micro_batch + micro));
   }
   flight.batch.inputs = without_gaps(std::move(flight.batch.inputs));
+  bool converts = false;
   for (at::Tensor& input : flight.batch.inputs) {
-    if (input.is_floating_point()) input = input.to(model_.options().weight_dtype);
+    if (!input.is_floating_point()) continue;
+    const at::Tensor given = std::exchange(input, input.to(model_.options().weight_dtype));
+    converts = converts || !input.is_same(given);
   }
+  if (!converts || !flight.batch.upload) return;
+  Tensors used = flight.batch.inputs;
+  used.push_back(flight.batch.target);
+  flight.batch.upload->keep(used);
+}
+
+int64_t StepRun::first_sample_of_step() const {
+  return options_.first_sample + (step_ - options_.first_step) * options_.all_micro_batches * options_.micro_batch;
 }
 
 int64_t StepRun::first_sample(int micro) const {
-  const int64_t steps = step_ - options_.first_step;
-  return options_.first_sample +
-         (steps * options_.all_micro_batches + options_.first_micro_batch + micro) * options_.micro_batch;
+  return first_sample_of_step() + (options_.first_micro_batch + micro) * options_.micro_batch;
 }
 
 /// Every micro-batch starts from the statistics (BatchNorm) that the step began with; their changes are summed like gradients.
@@ -69,7 +79,10 @@ Tensors StepRun::run_block(int block, InFlight& flight, const Context& context) 
   return outputs;
 }
 
+/// Blocks leave gradients partial where the program sums them.
 Context StepRun::context_of(int micro) const {
+  BlockLayout layout = options_.blocks;
+  layout.partial_gradients = program_->partial_gradients;
   return {.seed = options_.seed,
           .step = step_,
           .first_sample = first_sample(micro),
@@ -77,15 +90,27 @@ Context StepRun::context_of(int micro) const {
           .tp = options_.groups.along(kTensorAxis),
           .cp = options_.groups.along(kContextAxis),
           .batch = options_.groups.along(program_->batch_axes),
-          .layout = options_.blocks};
+          .layout = layout,
+          .place = values_.place()};
 }
+
+/// Returns whether the block makes the losses (BlockLayout::loss_chunk).
+bool StepRun::takes_targets(int block) const { return options_.blocks.loss_chunk > 0 && block + 1 == model_.num_blocks(); }
 
 void StepRun::forward(int block, int micro) {
   InFlight& flight = in_flight_[micro];
   if (flight.inputs[block].empty()) {
     flight.inputs[block] = block == 0 ? flight.batch.inputs : detach_outputs(flight.outputs[block - 1]);
   }
-  flight.outputs[block] = run_block(block, flight, context_of(micro));
+  Context context = context_of(micro);
+  if (takes_targets(block)) context.target = flight.batch.target;
+  if (takes_targets(block) && !context.target.defined()) {
+    throw Error(
+        fmt::format("step {}, micro-batch {}: the program runs the last block, which makes the losses (layout.loss_chunk), "
+                    "before it has loaded the targets; build it with ModelCost::head_takes_targets",
+                    step_ + 1, options_.first_micro_batch + micro));
+  }
+  flight.outputs[block] = run_block(block, flight, context);
   flight.ends[block] = flight.outputs[block];
 }
 

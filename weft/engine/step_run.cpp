@@ -5,7 +5,10 @@
 
 #include <algorithm>
 
+#include "weft/engine/failed_step.h"
 #include "weft/engine/memory_ledger.h"
+#include "weft/nn/device_kernels/step_numbers.h"
+#include "weft/nn/exact_sums.h"
 #include "weft/program/stage_ranks.h"
 
 namespace weft {
@@ -38,13 +41,19 @@ MemoryCategory category_of(const Instruction& x) {
   }
 }
 
+bool has_op(const InstructionList& list, Op op) {
+  return std::any_of(list.begin(), list.end(), [op](const Instruction& x) { return x.op == op; });
+}
+
 }  // namespace
 
 StepRun::StepRun(FlatModel& model, const Program& program, Updater& updater, const EngineOptions& options)
     : calls(model),
       weights(model, program, options),
       transfers(options.groups.along(kPipelineAxis), model.options().device, program.flagged > 0),
+      forward_transfers(options.groups.along(kPipelineAxis), model.options().device, /*marks_defined=*/false),
       clock(model.options().device),
+      results(model.options().device),
       model_(model),
       program_(&program),
       updater_(updater),
@@ -52,6 +61,8 @@ StepRun::StepRun(FlatModel& model, const Program& program, Updater& updater, con
       stage_ranks_(stage_rank_of_block(program)),
       in_flight_(program.micro_batches),
       accumulated_(program.num_blocks(), false) {
+  checks_losses_ = !on_device();
+  reads_late_ = on_device() && why_not_late().empty();
   if (!options.offload.optimizer) return;
   optimizer_buffers_.resize(program.num_blocks());
   for (int b = 0; b < program.num_blocks(); ++b) {
@@ -65,22 +76,46 @@ StepRun::StepRun(FlatModel& model, const Program& program, Updater& updater, con
 
 void StepRun::change(const Program& program) {
   program_ = &program;
+  reads_late_ = on_device() && why_not_late().empty();
+  transfers.begin();
   in_flight_ = std::vector<InFlight>(program.micro_batches);
+}
+
+void StepRun::place(int64_t step, const InstructionList& list) {
+  if (!on_device()) return;
+  step_ = step;
+  const int votes = has_op(list, Op::reduce_loss) ? program_->votes : 0;
+  const std::optional<LossScale> scale = updater_.scale_for_device();
+  if (!values_.rate().defined()) values_ = StepValues(model_.options().device, program_->votes, scale.has_value());
+  values_.set({.step = step,
+               .first_sample = first_sample_of_step(),
+               .rate = updater_.rate(),
+               .votes = votes > 0 ? votes_of(options_.votes, votes, step) : std::vector<double>(),
+               .scale = scale.value_or(LossScale()),
+               .is_scale_known = results.unread() == 0});
 }
 
 void StepRun::begin(int64_t step, const InstructionList& list, const NextMicroBatch& next) {
   step_ = step;
+  list_ = &list;
+  updated_until_ = 0;
   works_.clear();
+  put_away();
   clock.begin();
   result_ = {};
-  loss_summed_ = loss_settled_ = false;
-  squares_ = {};
+  loss_group_ = nullptr;
+  loss_settled_ = false;
+  numbers_.reset();
+  refusal_.reset();
+  loss_gradient_.reset();
+  const at::TensorOptions options(model_.options().device);
+  squares_ = program_->noise_scale ? exact_sums(1, model_.options().device) : at::Tensor();
   loaded_ = 0;
   if (program_->flagged > 0) {
     for (const int param : model_.flagged()) model_.used()[param] = 0;
   }
-  losses_ = at::zeros({3, options_.all_micro_batches * options_.blocks.batch_pieces}, at::TensorOptions(at::kDouble));
-  transfers.begin();
+  losses_ = at::zeros({3, options_.all_micro_batches * options_.blocks.batch_pieces}, options.dtype(at::kDouble));
+  transfers.begin_step(/*keeps_shapes=*/on_device() && !model_.model().shapes_vary);
   calls.ids.clear();
   const auto blocks = static_cast<size_t>(model_.num_blocks());
   for (InFlight& flight : in_flight_) {
@@ -97,34 +132,70 @@ void StepRun::begin(int64_t step, const InstructionList& list, const NextMicroBa
   accumulated_.assign(accumulated_.size(), false);
   uses_joined_.assign(accumulated_.size(), false);
   first_batch_.reset();
-  const auto is_loss = [](const Instruction& x) { return x.op == Op::loss; };
-  if (nominal_targets_ == 0 && std::any_of(list.begin(), list.end(), is_loss)) agree_on_targets(next);
+  if (nominal_targets_ == 0 && has_op(list, Op::loss)) agree_on_targets(next);
 }
 
-void StepRun::execute(const Instruction& instruction, int index, const NextMicroBatch& next) {
+void StepRun::repeat() {
+  for (Work& work : works_) work.wait();
+  results.clear();
+  transfers.begin();
+  checks_losses_ = true;
+  reads_late_ = false;
+}
+
+void StepRun::wait_for(const Instruction& instruction) {
   for (int earlier : instruction.waits) {
     if (earlier >= static_cast<int>(works_.size()) || works_[earlier].empty()) continue;
     works_[earlier].wait();
     works_[earlier] = {};
     clock.waited(earlier);
   }
+}
+
+void StepRun::execute(const Instruction& instruction, int index, const NextMicroBatch& next) {
+  wait_for(instruction);
   works_.resize(index + 1);
   const MemoryScope scope(category_of(instruction));
   clock.start(index);
-  works_[index] = start(instruction, next);
+  works_[index] = start(instruction, index, next);
   clock.end(index);
 }
 
-void StepRun::finish() {
+void StepRun::wait_for_all() {
   for (size_t i = 0; i < works_.size(); ++i) {
     if (works_[i].empty()) continue;
     works_[i].wait();
     clock.waited(static_cast<int>(i));
   }
-  if (loss_summed_) settle_loss();
 }
 
-Work StepRun::start(const Instruction& instruction, const NextMicroBatch& next) {
+void StepRun::finish() {
+  wait_for_all();
+  for (InFlight& flight : in_flight_) flight.batch.upload.reset();  // of micro-batches that others have run
+  if (numbers_.defined()) {
+    results.add(step_, numbers_, facts());
+    return;
+  }
+  if (loss_group_ || (on_device() && has_op(*list_, Op::loss))) settle_loss();
+  results.add(step_, result_);
+}
+
+StepResult StepRun::settle() {
+  const int unread = results.unread();
+  const bool is_judged = results.is_oldest_unread();
+  try {
+    StepResult result = results.take();
+    // An abort ends what the device waits for, and leaves any numbers.
+    if (unread > 0 && loss_group_) loss_group_->settle();
+    if (is_judged) updater_.settle_update(result.skipped);
+    return result;
+  } catch (const FailedStep&) {
+    updater_.forget_updates(unread);
+    throw;
+  }
+}
+
+Work StepRun::start(const Instruction& instruction, int index, const NextMicroBatch& next) {
   switch (instruction.op) {
     case Op::load:
       load(instruction.micro, next);
@@ -144,8 +215,7 @@ Work StepRun::start(const Instruction& instruction, const NextMicroBatch& next) 
       offload(instruction);
       return {};
     case Op::reload:
-      reload(instruction);
-      return {};
+      return reload(instruction);
     case Op::loss:
       loss(instruction.micro);
       return {};
@@ -170,7 +240,7 @@ Work StepRun::start(const Instruction& instruction, const NextMicroBatch& next) 
     case Op::reduce:
       return reduce(instruction);
     case Op::squares:
-      updater_.add_block_squares(instruction.first, squares_);
+      updater_.add_block_squares(instruction.first, squares_[0]);
       return {};
     case Op::reduce_loss:
       return reduce_loss(instruction);
@@ -180,7 +250,7 @@ Work StepRun::start(const Instruction& instruction, const NextMicroBatch& next) 
     case Op::gather_gradients:
       return gather_gradients(instruction);
     case Op::update:
-      update(instruction);
+      update(index);
       return {};
   }
   return {};
@@ -189,39 +259,10 @@ Work StepRun::start(const Instruction& instruction, const NextMicroBatch& next) 
 const Group& StepRun::group_of(const Instruction& x) const {
   const int tied = tied_block(x);
   const AxisGroups& groups = options_.groups;
-  if (x.op == Op::reduce || x.op == Op::reduce_scatter) {
+  if ((x.op == Op::reduce && !sums_partial(x)) || x.op == Op::reduce_scatter) {
     return tied < 0 ? groups.gradients_along(x.axes) : groups.tied_gradients(tied);
   }
   return tied < 0 ? groups.along(x.axes) : groups.tied(tied);
-}
-
-/// Both tensors outlive the collective: the updater keeps the whole until the update, which waits for it.
-Work StepRun::gather_gradients(const Instruction& instruction) {
-  settle_loss();
-  if (result_.skipped) return {};
-  const int block = instruction.first;
-  join_uses(block);
-  const at::Tensor part = updater_.part_of_gradients(block, divisor_);
-  const at::Tensor whole = at::empty({model_.flat(block).numel}, part.options());
-  updater_.take_gradients(block, whole);
-  return group_of(instruction).all_gather(whole, part, "gradients of " + model_.model().blocks[block].name + " for its update");
-}
-
-void StepRun::update(const Instruction& instruction) {
-  settle_loss();
-  for (int block = instruction.first; block < instruction.last && !result_.skipped; ++block) update_block(block);
-}
-
-void StepRun::update_block(int block) {
-  join_uses(block);
-  updater_.update(block, divisor_);
-  weights.mark_changed(block);
-  const GroupRange statistics = model_.statistics_range(block);
-  if (statistics.begin < statistics.end) {
-    model_.apply_statistics(block, options_.all_micro_batches);
-    model_.copy_master_to_shard(block);
-  }
-  updater_.average(block);
 }
 
 }  // namespace weft

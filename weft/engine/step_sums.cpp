@@ -1,4 +1,6 @@
 // Gradient sums of a step: over slots, over ranks, and over the uses of a weight.
+#include <ATen/ops/_foreach_copy.h>
+#include <ATen/ops/cat.h>
 #include <ATen/ops/empty_like.h>
 #include <ATen/ops/zeros.h>
 #include <c10/core/GradMode.h>
@@ -13,6 +15,30 @@
 #include "weft/program/ties.h"
 
 namespace weft {
+
+namespace {
+
+/// Partial gradients, joined for one call and put back after it.
+class Partial : public Work::State {
+ public:
+  Partial(Work call, at::Tensor joined, Tensors places)
+      : call_(std::move(call)), joined_(std::move(joined)), places_(std::move(places)) {}
+  void wait() override {
+    if (!joined_.defined()) return;
+    call_.wait();
+    c10::NoGradGuard no_grad;
+    std::vector<int64_t> numels;
+    for (const at::Tensor& place : places_) numels.push_back(place.numel());
+    at::_foreach_copy_(places_, std::exchange(joined_, {}).split_with_sizes(numels));
+  }
+
+ private:
+  Work call_;
+  at::Tensor joined_;
+  Tensors places_;
+};
+
+}  // namespace
 
 /// Closes slot s: with t trailing ones in s, the last t partial sums join it, left operand first, like the carries of a binary
 /// counter.
@@ -105,6 +131,7 @@ Work StepRun::reduce_scatter(const Instruction& instruction) {
 }
 
 Work StepRun::reduce(const Instruction& instruction) {
+  if (sums_partial(instruction)) return reduce_partial(instruction);
   const Model& model = model_.model();
   const int first = instruction.first, last = instruction.last;
   const std::string what = last - first == 1
@@ -116,6 +143,33 @@ Work StepRun::reduce(const Instruction& instruction) {
   std::vector<Work> calls = {group.all_reduce(model_.flat(first).owned_gradients, ReduceOp::sum, what)};
   for (const UseSum& use : model_.flat(first).uses) calls.push_back(group.all_reduce(use.owned, ReduceOp::sum, what));
   return calls.size() == 1 ? std::move(calls.front()) : Work(std::make_shared<Calls>(std::move(calls)));
+}
+
+/// Of this rank's part of the blocks: the same elements on all ranks of tp, which have run the same forwards.
+Work StepRun::reduce_partial(const Instruction& instruction) {
+  Tensors places;
+  for (int block = instruction.first; block < instruction.last; ++block) {
+    if (!model_.owns(block)) continue;
+    FlatBlock& flat = model_.flat(block);
+    std::vector<GroupRange> runs;
+    for (const int index : flat.params) {
+      const Param& param = model_.params()[index];
+      if (!is_trained(param.group) || !param.parameter->partial) continue;
+      const GroupRange own = flat.own({.begin = param.offset, .end = param.offset + param.numel});
+      if (own.begin == own.end) continue;
+      const bool goes_on = !runs.empty() && runs.back().end == own.begin;
+      goes_on ? runs.back().end = own.end : (runs.push_back(own), 0);
+    }
+    for (const GroupRange& run : runs) {
+      places.push_back(flat.owned_gradients.narrow(0, run.begin, run.end - run.begin));
+      for (const UseSum& use : flat.uses) places.push_back(use.owned.narrow(0, run.begin, run.end - run.begin));
+    }
+  }
+  if (places.empty()) return {};
+  const MemoryScope scope(MemoryCategory::activations);
+  const at::Tensor joined = at::cat(places);
+  Work call = group_of(instruction).all_reduce(joined, ReduceOp::sum, "gradients of parameters that are not split");
+  return Work(std::make_shared<Partial>(std::move(call), joined, std::move(places)));
 }
 
 Work StepRun::reduce_tied(int block, const Group& group, const std::string& what) {

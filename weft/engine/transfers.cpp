@@ -1,5 +1,6 @@
 #include "weft/engine/transfers.h"
 
+#include <ATen/ops/empty.h>
 #include <ATen/ops/zeros.h>
 #include <fmt/format.h>
 
@@ -7,7 +8,9 @@
 #include <limits>
 
 #include "weft/base/error.h"
+#include "weft/nn/host_values.h"
 #include "weft/nn/tensor_checks.h"
+#include "weft/nn/upload.h"
 
 namespace weft {
 
@@ -15,12 +18,6 @@ namespace {
 
 constexpr int64_t kHeaderNumbers = 128;
 constexpr int kInputs = std::numeric_limits<int>::max();  // stands for a block whose output is the model's inputs
-
-std::vector<TensorShape> shapes_of(const Tensors& tensors) {
-  std::vector<TensorShape> shapes;
-  for (const at::Tensor& tensor : tensors) shapes.push_back({tensor.scalar_type(), layout_of(tensor)});
-  return shapes;
-}
 
 // True if tensors can be copied into the layouts announced to the receiver.
 bool fit(const std::vector<TensorShape>& announced, const std::vector<TensorShape>& own) {
@@ -30,11 +27,13 @@ bool fit(const std::vector<TensorShape>& announced, const std::vector<TensorShap
   });
 }
 
-// A header's numbers: the tensor count; for each tensor its type, dimension count, sizes and strides.
+// A header's numbers: the tensor count; for each tensor its type, whether it comes from the host, dimension count, sizes and
+// strides.
 std::vector<int64_t> header_of(const std::vector<TensorShape>& shapes) {
   std::vector<int64_t> numbers = {static_cast<int64_t>(shapes.size())};
-  for (const auto& [dtype, layout] : shapes) {
+  for (const auto& [dtype, layout, from_host] : shapes) {
     numbers.push_back(static_cast<int64_t>(dtype));
+    numbers.push_back(from_host ? 1 : 0);
     numbers.push_back(static_cast<int64_t>(layout.sizes.size()));
     numbers.insert(numbers.end(), layout.sizes.begin(), layout.sizes.end());
     numbers.insert(numbers.end(), layout.strides.begin(), layout.strides.end());
@@ -44,8 +43,9 @@ std::vector<int64_t> header_of(const std::vector<TensorShape>& shapes) {
 
 std::vector<TensorShape> read_header(const int64_t* numbers) {
   std::vector<TensorShape> shapes(static_cast<size_t>(*numbers++));
-  for (auto& [dtype, layout] : shapes) {
+  for (auto& [dtype, layout, from_host] : shapes) {
     dtype = static_cast<at::ScalarType>(*numbers++);
+    from_host = *numbers++ != 0;
     const int64_t dims = *numbers++;
     layout.sizes.assign(numbers, numbers + dims);
     layout.strides.assign(numbers + dims, numbers + 2 * dims);
@@ -86,7 +86,7 @@ struct Transfers::Incoming {
   Tensors tensors;                    ///< received tensors; some may be undefined
   std::vector<MemoryLayout> layouts;  ///< of the tensors; empty: contiguous
   bool marks_defined = false;         ///< the last tensor marks which others are defined
-  Tensors rooms;                      ///< receive buffers, once started
+  Tensors on_host;                    ///< values that come from the host, by tensor; undefined: they do not
   Tensors* result = nullptr;          ///< destination; null: discarded
   std::vector<Work> works;
   bool started = false, done = false;
@@ -103,14 +103,37 @@ class Transfers::Receiving : public Work::State {
 };
 
 Transfers::Transfers(const Group& pipeline, at::Device device, bool marks_defined)
-    : pipeline_(pipeline), device_(device), marks_defined_(marks_defined) {}
+    : pipeline_(pipeline), device_(device), marks_defined_(marks_defined), uses_host_(pipeline.moves_host_tensors()) {}
+
+void Transfers::begin_step(bool keeps_shapes) {
+  if (!keeps_shapes || !in_steps_) {
+    begin();
+    in_steps_ = true;
+  }
+  keeps_shapes_ = keeps_shapes;
+  begin_messages();
+}
 
 void Transfers::begin() {
+  in_steps_ = keeps_shapes_ = false;
   sent_shapes_.clear();
   received_shapes_.clear();
+  begin_messages();
+}
+
+void Transfers::begin_messages() {
   incoming_.clear();
   sent_gradients_.clear();
   sent_batches_.clear();
+}
+
+Transfers::Shapes Transfers::shapes_of(const Tensors& tensors) const {
+  Shapes shapes;
+  for (const at::Tensor& x : tensors) {
+    const bool is_known = x.scalar_type() == at::kLong && x.is_contiguous() && noted_values(x).defined();
+    shapes.push_back({x.scalar_type(), layout_of(x), is_known && uses_host_});
+  }
+  return shapes;
 }
 
 Work Transfers::send(int peer, const Tensors& tensors, const std::string& what) {
@@ -128,12 +151,17 @@ Work Transfers::send_activation(int peer, int block, const Tensors& tensors, con
   const Shapes shapes = shapes_of(tensors);
   const auto [announced, is_new] = sent_shapes_.try_emplace({peer, block}, shapes);
   if (!is_new && !fit(announced->second, shapes)) {
-    throw InputError(
-        fmt::format("{}: {} differs from the step's first micro-batch in shape or in shared memory; all of a step must match",
-                    what, shape_text(tensors)));
+    throw InputError(fmt::format("{}: {} differs from the {} in shape or in shared memory; {}", what, shape_text(tensors),
+                                 keeps_shapes_ ? "first step's" : "step's first micro-batch",
+                                 keeps_shapes_
+                                     ? "set Model::shapes_vary if shapes change from step to step; all of a step must match"
+                                     : "all of a step must match"));
   }
   Tensors elements;
-  for (size_t i = 0; i < tensors.size(); ++i) elements.push_back(places_of(tensors[i], announced->second[i].layout));
+  for (size_t i = 0; i < tensors.size(); ++i) {
+    const TensorShape& shape = announced->second[i];
+    elements.push_back(shape.from_host ? host_values(tensors[i]) : places_of(tensors[i], shape.layout));
+  }
   if (!is_new) return send(peer, elements, what);
   const std::vector<int64_t> numbers = header_of(shapes);
   if (static_cast<int64_t>(numbers.size()) > kHeaderNumbers) {
@@ -143,7 +171,7 @@ Work Transfers::send_activation(int peer, int block, const Tensors& tensors, con
   }
   at::Tensor header = at::zeros({kHeaderNumbers}, at::kLong);
   std::copy(numbers.begin(), numbers.end(), header.data_ptr<int64_t>());
-  header = header.to(device_);
+  header = upload(header, device_);
   std::vector<Work> works = {pipeline_.send(header, peer, "shape of " + what)};
   works.push_back(send(peer, elements, what));
   return Work(std::make_shared<All>(std::move(works), Tensors{header}));
@@ -156,13 +184,13 @@ Work Transfers::send_gradient(int peer, int block, const Tensors& tensors, const
   Tensors sent_now;
   at::Tensor which = at::zeros({static_cast<int64_t>(shapes.size())}, at::kByte);
   for (size_t i = 0; i < shapes.size(); ++i) {
-    const auto& [dtype, layout] = shapes[i];
+    const auto& [dtype, layout, from_host] = shapes[i];
     if (!at::isFloatingType(dtype)) continue;
     which.mutable_data_ptr<uint8_t>()[i] = tensors[i].defined() ? 1 : 0;
     const at::Tensor gradient = tensors[i].defined() ? tensors[i] : make_tensor(layout, options(dtype)).zero_();
     sent_now.push_back(places_of(gradient, gradient_layout(layout)));
   }
-  if (marks_defined_) sent_now.push_back(which.to(device_));
+  if (marks_defined_) sent_now.push_back(upload(which, device_));
   Work& sent = sent_gradients_[peer];
   sent.wait();
   return sent = send(peer, sent_now, what);
@@ -182,7 +210,7 @@ Work Transfers::receive_gradient(int peer, int block, Tensors& result, const std
   message->peer = peer;
   message->what = what;
   message->result = &result;
-  for (const auto& [dtype, layout] : sent_shapes_.at({peer, block})) {
+  for (const auto& [dtype, layout, from_host] : sent_shapes_.at({peer, block})) {
     message->layouts.push_back(gradient_layout(layout));
     message->tensors.push_back(at::isFloatingType(dtype) ? make_tensor(message->layouts.back(), options(dtype)) : at::Tensor());
   }
@@ -241,15 +269,20 @@ void Transfers::receive_shapes(const Incoming& message) {
 void Transfers::start(Incoming& message) {
   if (message.block >= 0) {
     if (received_shapes_.count({message.peer, message.block}) == 0) receive_shapes(message);
-    for (const auto& [dtype, layout] : received_shapes_[{message.peer, message.block}]) {
+    for (const auto& [dtype, layout, from_host] : received_shapes_[{message.peer, message.block}]) {
       message.layouts.push_back(layout);
       message.tensors.push_back(make_tensor(layout, options(dtype)));
+      message.on_host.emplace_back();
+      if (!from_host) continue;
+      refuse_captured_values(device_);
+      message.on_host.back() = at::empty(layout.sizes, at::TensorOptions(dtype).pinned_memory(true));
     }
   }
   for (size_t i = 0; i < message.tensors.size(); ++i) {
     const at::Tensor& tensor = message.tensors[i];
     if (!tensor.defined()) continue;
-    const at::Tensor places = message.layouts.empty() ? tensor : places_of(tensor, message.layouts[i]);
+    at::Tensor places = message.layouts.empty() ? tensor : places_of(tensor, message.layouts[i]);
+    if (i < message.on_host.size() && message.on_host[i].defined()) places = message.on_host[i];
     message.works.push_back(pipeline_.receive(places, message.peer, message.what));
   }
   message.started = true;
@@ -264,6 +297,12 @@ void Transfers::finish(const std::shared_ptr<Incoming>& message) {
     start(*next);
   }
   for (Work& work : message->works) work.wait();
+  for (size_t i = 0; i < message->on_host.size(); ++i) {
+    const at::Tensor& values = message->on_host[i];
+    if (!values.defined()) continue;
+    message->tensors[i].copy_(values, /*non_blocking=*/true);
+    note_host_values(message->tensors[i], values);
+  }
   if (message->marks_defined) {
     const at::Tensor defined = message->tensors.back().cpu();
     pipeline_.throw_if_failed();
@@ -277,6 +316,7 @@ void Transfers::finish(const std::shared_ptr<Incoming>& message) {
   }
   if (message->result != nullptr) *message->result = std::move(message->tensors);
   message->tensors.clear();
+  message->on_host.clear();
   message->works.clear();
   message->done = true;
 }

@@ -13,4 +13,7 @@ struct Votes {
   std::function<std::vector<double>()> of_rank = {};  ///< called once per step where count is above 0; empty: zeros
 };
 
+/// This rank's votes in a step, `count` of them. Throws InputError if it gives another number.
+std::vector<double> votes_of(const Votes& votes, int count, int64_t step);
+
 }  // namespace weft

@@ -2,6 +2,7 @@
 
 #include <ATen/ops/empty.h>
 #include <c10/core/GradMode.h>
+#include <c10/core/StreamGuard.h>
 
 #include <memory>
 #include <utility>
@@ -97,19 +98,30 @@ void WholeWeights::mark_all_changed(int block) {
 
 void WholeWeights::offload(int block) {
   for (size_t p = 0; p < rooms_[block].size(); ++p) {
-    FlatPart& part = *model_.flat(block).parts()[p];
+    const FlatPart& part = *model_.flat(block).parts()[p];
     Room& room = rooms_[block][p];
     if (room.changed && part.num_owned() > 0) store_->put(room.number, part.master);
     room.changed = false;
-    part.master.reset();
-    part.shard.reset();
   }
-  away_[block] = true;
+  drop(block);
 }
 
-void WholeWeights::reload(int block) {
-  for (size_t p = 0; p < rooms_[block].size(); ++p) reload(*model_.flat(block).parts()[p], rooms_[block][p]);
+void WholeWeights::drop(int block) {
+  away_[block] = true;
+  for (FlatPart* part : model_.flat(block).parts()) {
+    store_->retire(std::exchange(part->shard, {}));
+    store_->retire(std::exchange(part->master, {}));
+  }
+}
+
+Work WholeWeights::reload(int block) {
+  store_->recycle();
+  {
+    const c10::OptionalStreamGuard arriving(store_->arrivals());
+    for (size_t p = 0; p < rooms_[block].size(); ++p) reload(*model_.flat(block).parts()[p], rooms_[block][p]);
+  }
   away_[block] = false;
+  return store_->arrived();
 }
 
 void WholeWeights::reload(FlatPart& part, const Room& room) {

@@ -32,8 +32,14 @@ class WholeWeights {
   void mark_all_changed(int block);
   /// Offloads the shard (and the master weights) of a block.
   void offload(int block);
+  /// Frees the shard of a block without a copy: of weights that nobody will use again.
+  void drop(int block);
   /// Reloads the shard (and the master weights) of a block.
-  void reload(int block);
+  Work reload(int block);
+  /// Frees now what initialise() has made and offload() copies.
+  void settle() {
+    if (store_) store_->settle();
+  }
   bool is_offloaded() const { return store_ != nullptr; }
   bool away(int block) const { return is_offloaded() && away_[block]; }
 

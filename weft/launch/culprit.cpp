@@ -39,8 +39,9 @@ std::string describe(const RankOutcome& outcome) {
 }
 
 int status_of(const RankOutcome& outcome) {
-  if (!outcome.ended) return 1;
-  if (WIFSIGNALED(outcome.wait_status)) return outcome.ended_by_us ? 1 : 128 + WTERMSIG(outcome.wait_status);
+  const int said = outcome.said.empty() || outcome.said.front().status == 0 ? 1 : outcome.said.front().status;
+  if (!outcome.ended) return said;
+  if (WIFSIGNALED(outcome.wait_status)) return outcome.ended_by_us ? said : 128 + WTERMSIG(outcome.wait_status);
   return WEXITSTATUS(outcome.wait_status) == 0 ? 1 : WEXITSTATUS(outcome.wait_status);
 }
 

@@ -27,6 +27,10 @@ bool parse(const std::string& line, RankError& error) {
   std::istringstream in(line);
   std::string blame;
   if (!(in >> error.time_ns >> error.rank >> blame)) return false;
+  if (const size_t slash = blame.find('/'); slash != std::string::npos) {
+    error.status = parse_number<int>(blame.substr(slash + 1)).value_or(1);
+    blame.resize(slash);
+  }
   const std::string who = blame.substr(0, blame.find(':'));
   if (who != "self" && who != "peer") return false;
   error.blame = who == "peer" ? Blame::peer : Blame::self;
@@ -41,7 +45,7 @@ std::optional<int> number_of(const char* variable) { return parse_number<int>(en
 
 }  // namespace
 
-bool report_error(std::string_view text, Blame blame, int culprit) {
+bool report_error(std::string_view text, Blame blame, int culprit, int exit_status) {
   const std::optional<int> fd = number_of("WEFT_ERROR_FD"), rank = number_of("RANK");
   if (!fd || !rank) return false;
   // The variable may outlive the pipe (a grandchild with closed descriptors): never write into another file or pipe.
@@ -49,7 +53,7 @@ bool report_error(std::string_view text, Blame blame, int culprit) {
   if (*fd <= 2 || fstat(*fd, &status) != 0 || !S_ISFIFO(status.st_mode)) return false;
   if (env_string("WEFT_ERROR_PIPE") != fmt::to_string(status.st_ino)) return false;
   const std::string who = blame == Blame::self ? "self" : culprit < 0 ? "peer" : fmt::format("peer:{}", culprit);
-  std::string line = fmt::format("{} {} {} {}", monotonic_ns(), *rank, who, text);
+  std::string line = fmt::format("{} {} {}/{} {}", monotonic_ns(), *rank, who, exit_status, text);
   for (char& c : line) {
     if (c == '\n' || c == '\r') c = ' ';
   }

@@ -1,7 +1,7 @@
 // The error pipe: carries a failing rank's error to its launcher, which prints the culprit's line last, once, with its rank.
 //
 // A failing rank calls report_error() instead of writing to stderr. A message is one line, "<monotonic ns> <rank>
-// self|peer|peer:<culprit> <text>", short enough for an atomic write (PIPE_BUF), so ranks may share the pipe.
+// self|peer|peer:<culprit>[/<status>] <text>", short enough for an atomic write (PIPE_BUF), so ranks may share the pipe.
 #pragma once
 
 #include <cstdint>
@@ -22,13 +22,14 @@ struct RankError {
   int rank = 0;               ///< world rank of the rank that ends
   Blame blame = Blame::self;  ///< as the rank sees it
   int culprit = -1;           ///< the rank that the text begins with, for Blame::peer; -1: no rank
+  int status = 1;             ///< with which the rank is about to end
   std::string text;           ///< one line
 };
 
 /// Reports to the launcher why this process is about to end. Returns false if no launcher listens (WEFT_ERROR_FD is unset, or
-/// is not the pipe of a live launcher); then the caller prints. Long texts are cut; line ends become blanks. For `culprit`, see
-/// RankError.
-bool report_error(std::string_view text, Blame blame = Blame::self, int culprit = -1);
+/// is not the pipe of a live launcher); then the caller prints. Long texts are cut; line ends become blanks. For `culprit` and
+/// `status`, which the launcher may not see as it ends all ranks, see RankError.
+bool report_error(std::string_view text, Blame blame = Blame::self, int culprit = -1, int status = 1);
 
 /// The launcher's side.
 class ErrorPipe {

@@ -9,13 +9,14 @@
 #include "weft/nn/block.h"
 #include "weft/nn/functional/recompute.h"
 #include "weft/nn/layers/dropout.h"
+#include "weft/nn/layers/embedding.h"
 #include "weft/nn/layers/layers.h"
 #include "weft/nn/layers/linear.h"
 #include "weft/nn/layers/normed_linear.h"
+#include "weft/nn/loss/language_head.h"
 #include "weft/nn/loss/split_cross_entropy.h"
 #include "weft/nn/sequence/documents.h"
 #include "weft/nn/sequence/token_ranges.h"
-#include "weft/nn/sequence/zigzag.h"
 
 namespace weft {
 
@@ -32,10 +33,11 @@ class EmbeddingBlock : public Block {
     const at::Tensor& ids = inputs.front();
     const Documents documents(inputs, context, "model gpt");
     documents.check_beside(ids);
-    const at::Tensor positions =
-        documents.is_packed() ? documents.places() : shard_positions(sequence_ranges(context, ids.size(1)), ids.device());
-    return documents.outputs_with_places(
-        dropout(tokens_(ids, context).add(positions_(positions, context)), dropout_, context, "embedding.dropout"));
+    const at::Tensor tokens = tokens_(ids, context);
+    const at::Tensor positions = documents.is_packed()
+                                     ? positions_(documents.places(), context)
+                                     : embedding(sequence_ranges(context, ids.size(1)), positions_.weight, context);
+    return documents.outputs_with_places(dropout(tokens.add(positions), dropout_, context, "embedding.dropout"));
   }
 
   Parameter& token_weights() { return tokens_.weight; }
@@ -86,7 +88,7 @@ class LayerBlock : public Block, public HasKind {
     at::Tensor attended;
     if (context.layout.recompute_parts) {
       const auto all = [this, context, attend](const at::Tensor& in) { return attend(project(in, context).outputs.front()); };
-      attended = recompute(all, x);
+      attended = recompute(all, x, PartDraws::keys);
     } else {
       const Branch projected = project(x, context);
       x = projected.stream;
@@ -133,13 +135,16 @@ class HeadBlock : public Block {
  public:
   /// With tied weights the logits are products with the token embeddings, which the embedding block owns.
   HeadBlock(const GptOptions& o, std::shared_ptr<EmbeddingBlock> tied)
-      : norm_(o.width), logits_(tied ? Linear(1, 1, false) : Linear(o.width, o.vocabulary, false)), tied_(std::move(tied)) {
+      : vocabulary_(o.vocabulary),
+        norm_(o.width),
+        logits_(tied ? Linear(1, 1, false) : Linear(o.width, o.vocabulary, false)),
+        tied_(std::move(tied)) {
     logits_.normal(kStddev);
   }
 
   Tensors forward(const Tensors& inputs, const Context& context) override {
     const LinearParameters layer = tied_ ? LinearParameters{&tied_->token_weights(), nullptr} : logits_.parameters();
-    return normed_linear(inputs.front(), {}, norm_.parameters(), {layer}, context).outputs;
+    return language_head(inputs.front(), norm_.parameters(), layer, vocabulary_, context);
   }
 
   std::vector<ParamSpec> parameters() override {
@@ -150,9 +155,11 @@ class HeadBlock : public Block {
   }
 
   bool can_split_backward() const override { return true; }
+  bool can_chunk_loss() const override { return true; }
   bool always_uses_all() const override { return true; }
 
  private:
+  int64_t vocabulary_;
   LayerNorm norm_;
   Linear logits_;
   std::shared_ptr<EmbeddingBlock> tied_;

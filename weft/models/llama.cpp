@@ -11,10 +11,11 @@
 #include "weft/nn/layers/layers.h"
 #include "weft/nn/layers/linear.h"
 #include "weft/nn/layers/normed_linear.h"
+#include "weft/nn/layers/shared_rotation.h"
+#include "weft/nn/loss/language_head.h"
 #include "weft/nn/loss/split_cross_entropy.h"
 #include "weft/nn/sequence/documents.h"
 #include "weft/nn/sequence/token_ranges.h"
-#include "weft/nn/sequence/zigzag.h"
 
 namespace weft {
 
@@ -62,10 +63,10 @@ class LlamaEmbedding : public Block {
 /// The number of heads on this rank follows from the projections' output: it may be part of the layer's heads.
 class LlamaLayer : public Block, public HasKind {
  public:
-  LlamaLayer(const LlamaOptions& o, std::string name)
+  LlamaLayer(const LlamaOptions& o, std::string name, std::shared_ptr<SharedRotation> rotation)
       : name_(std::move(name)),
         head_width_(o.width / o.heads),
-        theta_(o.rope_theta),
+        rotation_(std::move(rotation)),
         norm1_(o.width, o.norm_eps),
         q_(projection(o.width, o.width)),
         k_(projection(o.width, o.kv_heads * head_width_)),
@@ -86,7 +87,7 @@ class LlamaLayer : public Block, public HasKind {
     at::Tensor attended;
     if (context.layout.recompute_parts) {
       const auto all = [this, context, attend](const at::Tensor& in) { return attend(project(in, context).outputs); };
-      attended = recompute(all, x);
+      attended = recompute(all, x, PartDraws::keys);
     } else {
       const Branch projected = project(x, context);
       x = projected.stream;
@@ -124,8 +125,7 @@ class LlamaLayer : public Block, public HasKind {
   /// Takes [batch, tokens, heads x head width] each; returns [batch, tokens, width of the heads here].
   at::Tensor attention_of(const Tensors& qkv, const Context& context, const Documents& documents) {
     const at::Tensor q = heads_of(qkv[0]), k = heads_of(qkv[1]), v = heads_of(qkv[2]);
-    const at::Tensor positions = shard_positions(sequence_ranges(context, q.size(2)), q.device());
-    Rotation rotation = rotation_at(positions, head_width_, theta_, q.scalar_type());
+    Rotation rotation = rotation_->at(sequence_ranges(context, q.size(2)), q.device(), q.scalar_type());
     if (documents.is_packed()) rotation = rotation_of_samples(rotation, documents.places());
     return attention(rotate(q, rotation), rotate(k, rotation), v, context, name_, documents.runs());
   }
@@ -137,7 +137,7 @@ class LlamaLayer : public Block, public HasKind {
 
   std::string name_;
   int64_t head_width_;
-  double theta_;
+  std::shared_ptr<SharedRotation> rotation_;  ///< of all layers
   RmsNorm norm1_;
   Linear q_, k_, v_, out_;
   RmsNorm norm2_;
@@ -148,13 +148,14 @@ class LlamaHead : public Block {
  public:
   /// With tied weights the logits are products with the token embeddings, which the embedding block owns.
   LlamaHead(const LlamaOptions& o, std::shared_ptr<LlamaEmbedding> tied)
-      : norm_(o.width, o.norm_eps),
+      : vocabulary_(o.vocabulary),
+        norm_(o.width, o.norm_eps),
         logits_(tied ? Linear(1, 1, false) : projection(o.width, o.vocabulary)),
         tied_(std::move(tied)) {}
 
   Tensors forward(const Tensors& inputs, const Context& context) override {
     const LinearParameters layer = tied_ ? LinearParameters{&tied_->token_weights(), nullptr} : logits_.parameters();
-    return normed_linear(inputs.front(), {}, norm_.parameters(), {layer}, context).outputs;
+    return language_head(inputs.front(), norm_.parameters(), layer, vocabulary_, context);
   }
 
   std::vector<ParamSpec> parameters() override {
@@ -165,9 +166,11 @@ class LlamaHead : public Block {
   }
 
   bool can_split_backward() const override { return true; }
+  bool can_chunk_loss() const override { return true; }
   bool always_uses_all() const override { return true; }
 
  private:
+  int64_t vocabulary_;
   RmsNorm norm_;
   Linear logits_;
   std::shared_ptr<LlamaEmbedding> tied_;
@@ -248,9 +251,10 @@ Model llama(const LlamaOptions& options) {
               .options = named_options(o)};
   const auto embedding = std::make_shared<LlamaEmbedding>(o);
   model.blocks.push_back({"embedding", "model", embedding});
+  const auto rotation = std::make_shared<SharedRotation>(o.width / o.heads, o.rope_theta);
   for (int64_t layer = 0; layer < o.layers; ++layer) {
     const std::string name = fmt::format("layers.{}", layer);
-    model.blocks.push_back({name, "model." + name, std::make_shared<LlamaLayer>(o, name)});
+    model.blocks.push_back({name, "model." + name, std::make_shared<LlamaLayer>(o, name, rotation)});
   }
   NamedBlock head{"head", "", std::make_shared<LlamaHead>(o, o.tied_embeddings ? embedding : nullptr)};
   if (o.tied_embeddings) head.uses = {0};

@@ -21,6 +21,13 @@ namespace weft {
 /// Activations passed from one block to the next: a short list, in an order that both blocks agree on.
 using Tensors = std::vector<at::Tensor>;
 
+/// Where a step stands in the run, in memory of its device: kernels that read it there are right in each replay of a captured
+/// step.
+struct StepPlace {
+  at::Tensor values = {};    ///< [2] int64: step; global index of the step's first sample. Undefined: only the host knows them
+  int64_t first_sample = 0;  ///< that sample's index in the step that the host has issued
+};
+
 /// Where a forward stands in the run. Random numbers are keyed by this, never by the rank.
 struct Context {
   uint64_t seed = 0;         ///< seed of the run
@@ -31,6 +38,9 @@ struct Context {
   Group cp = {};             ///< ranks that share each sample's sequence
   Group batch = {};          ///< ranks whose samples BatchNorm normalises together with this rank's
   BlockLayout layout = {};   ///< how the ranks of these groups share the work
+  StepPlace place = {};      ///< step and samples as a device knows them, while it trains
+  /// Targets of the micro-batch, for the last block alone and only with BlockLayout::loss_chunk. Undefined: logits are wanted.
+  at::Tensor target = {};
 };
 
 /// Initialisation of a parameter, drawn element by element from (seed, full name, element index).
@@ -52,6 +62,8 @@ struct Parameter {
   DeferredGradients* deferred =
       nullptr;                      ///< takes the deferred weight gradient; null: it is not deferred (nn/deferred_gradients.h)
   std::optional<Split> split = {};  ///< how it is divided; `value` is the whole tensor until bound, then this rank's part
+  /// Its gradient is that of this rank's tokens, and summed over tp once a step. Set by a forward (whole_value()), and kept.
+  mutable bool partial = false;
 };
 
 /// A parameter or statistic, as described by its block.
@@ -87,6 +99,8 @@ class Block {
   virtual bool can_recompute_parts() const { return false; }
   /// Returns whether the block's layers honour Parameter::deferred, so that its backward is worth splitting.
   virtual bool can_split_backward() const { return false; }
+  /// Returns whether the block, as a model's last, honours BlockLayout::loss_chunk.
+  virtual bool can_chunk_loss() const { return false; }
   /// Returns whether the block's statistics cover all ranks of Context::batch, and its sums over samples, including gradient
   /// sums, follow BlockLayout::batch_pieces.
   virtual bool can_join_batches() const { return false; }
@@ -96,6 +110,12 @@ class Block {
   /// Returns all buffers except statistics, which are parameters: the same entries in the same order on every call.
   virtual std::vector<BufferSpec> buffers() { return {}; }
 };
+
+/// Returns whether the block's backward is split where a schedule splits it. One that chunks its loss is whole: a deferred
+/// weight gradient would keep the gradients of all logits.
+inline bool splits_backward(const Block& block, const BlockLayout& layout) {
+  return block.can_split_backward() && !(layout.loss_chunk > 0 && block.can_chunk_loss());
+}
 
 /// Optional base of blocks that identify other blocks of equal cost.
 class HasKind {

@@ -4,7 +4,7 @@
 // process cannot use the device, and the host does not know the ids. So checked_ids() clamps them there, and notes on the
 // device, without waiting for it, the first that was out of range. The host reads the notes with the loss
 // (engine/step_loss.cpp) and throws before any weight has changed, on all ranks, as mark() spoils the losses that they sum.
-// Cost: four small operators per call, and three tensors of one element until the notes are read.
+// Cost: one launch per call, and two numbers until the notes are read.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -51,40 +51,37 @@ class IdChecks {
     bool before_;
   };
 
-  /// Makes `values`, on the notes' device, NaN if an id was out of range, without waiting for the device.
+  /// Makes `values`, float64 on the notes' device, NaN if an id was out of range, without waiting for the device.
   void mark(const at::Tensor& values) const;
-  /// Copies `values`, float64, to the host together with the notes. Throws InputError for the first id out of range.
-  at::Tensor to_host(const at::Tensor& values);
+  /// Copies int64 tensors to the host, flat and one after the other, together with the notes: one wait. Throws InputError for
+  /// the first id out of range.
+  at::Tensor to_host(std::vector<at::Tensor> values);
   /// The same for one number of any floating-point type.
   double number(const at::Tensor& value);
   /// Reads the notes alone; without notes, no copy.
   void read();
   /// Drops the notes, as those of a failed step.
-  void clear() { notes_.clear(); }
+  void clear();
 
  private:
   friend at::Tensor checked_ids(std::string_view, const at::Tensor&, int64_t, std::optional<int64_t>);
   struct Note {
-    at::Tensor found;     ///< bool [1]: an id is out of range
-    at::Tensor position;  ///< int64 [1]: of the first id out of range, or of another id if there is none
-    at::Tensor id;        ///< int64 [1]: the id there
-    std::string where;    ///< step, samples and caller
+    std::string where;  ///< step, samples and caller
     std::string what;
     std::vector<int64_t> sizes;  ///< of the ids
     int64_t count = 0;
-    std::optional<int64_t> ignored;
   };
-  static void refuse_wrong(const Note& note, int64_t position, int64_t id);
-  at::Tensor taken() const;
-  void judge(const at::Tensor& on_host);
+  at::Tensor place_for(Note note, at::Device device);
+  void judge(const int64_t* found);
 
   std::vector<Note> notes_;
+  std::vector<at::Tensor> found_;  ///< [kNotes, 2] each (clamp_ids()), as many as the notes need
 };
 
 /// Returns ids, int64 or int32 of any sizes, as they may be looked up among `count` rows or classes; `ignored` marks ids that
-/// are not looked up. On the CPU and the meta device: unchanged, for the lookup to refuse. On other devices: clamped to [0,
-/// count), and noted in the thread's scope; outside any scope the host waits for the device, and InputError is thrown for an id
-/// out of range. `what` names the ids in errors: "embedding: id".
+/// are not looked up. On the CPU and the meta device (where it counts as a launch of a GPU): unchanged, for the lookup to
+/// refuse. On other devices: clamped to [0, count), and noted in the thread's scope; outside any scope the host waits for the
+/// device, and InputError is thrown for an id out of range. `what` names the ids in errors: "embedding: id".
 at::Tensor checked_ids(std::string_view what, const at::Tensor& ids, int64_t count, std::optional<int64_t> ignored = {});
 
 }  // namespace weft

@@ -6,8 +6,10 @@
 
 #include <mutex>
 #include <optional>
+#include <utility>
 
 #include "weft/base/error.h"
+#include "weft/comm/graph/device_graph.h"
 
 namespace weft {
 
@@ -97,22 +99,28 @@ bool restore_cpu() {
   return s.overlapped && s.drawn;
 }
 
+thread_local std::string* watched_draw = nullptr;  ///< where DrawWatch notes a draw
+
 /// Seeds another device's generator, and restores it.
 class DeviceSeed {
  public:
-  DeviceSeed(at::Generator generator, uint64_t seed) : generator_(std::move(generator)) {
+  DeviceSeed(at::Generator generator, uint64_t seed, std::string what)
+      : generator_(std::move(generator)), what_(std::move(what)) {
     const std::lock_guard lock(generator_.mutex());
     before_ = generator_.get_state();
     generator_.set_current_seed(seed);
+    if (watched_draw != nullptr && watched_draw->empty()) seeded_ = generator_.get_state();
   }
   ~DeviceSeed() {
     const std::lock_guard lock(generator_.mutex());
+    if (seeded_.defined() && !generator_.get_state().equal(seeded_)) *watched_draw = what_;
     generator_.set_state(before_);
   }
 
  private:
   at::Generator generator_;
-  at::Tensor before_;
+  std::string what_;
+  at::Tensor before_, seeded_;
 };
 
 }  // namespace
@@ -122,10 +130,13 @@ std::string random_name_of(const Block& block) {
   return named ? named->random_name() : std::string();
 }
 
+DrawWatch::DrawWatch(std::string& first) : outer_(std::exchange(watched_draw, &first)) {}
+DrawWatch::~DrawWatch() { watched_draw = outer_; }
+
 void with_keyed_generators(RandomKey key, const std::string& what, at::Device device, c10::function_ref<void()> call) {
   const uint64_t seed = key.seed ^ key.stream;
   std::optional<DeviceSeed> on_device;
-  if (has_generator(device)) on_device.emplace(generator_of(device, what), seed);
+  if (has_generator(device) && !is_captured(device)) on_device.emplace(generator_of(device, what), seed, what);
   seed_cpu(seed);
   try {
     call();
@@ -152,7 +163,7 @@ GeneratorState::GeneratorState(at::Device device) {
     const std::lock_guard lock(cpu.mutex_);
     kept_ = std::make_unique<Kept>(Kept{CpuState(cpu), std::nullopt, {}});
   }
-  if (!has_generator(device)) return;
+  if (!has_generator(device) || is_captured(device)) return;
   kept_->generator = at::globalContext().defaultGenerator(device);
   const std::lock_guard lock(kept_->generator->mutex());
   kept_->on_device = kept_->generator->get_state();

@@ -30,6 +30,20 @@ std::string random_name_of(const Block& block);
 /// 'h.3'"). Throws InputError on a device whose generator cannot be seeded, and if ranks of one process draw at the same time.
 void with_keyed_generators(RandomKey key, const std::string& what, at::Device device, c10::function_ref<void()> call);
 
+/// Until the end of its scope, with_keyed_generators() of this thread notes in `first`, if that is empty, which call drew from
+/// a device's generator ("block 'h.3'"), at the cost of two more reads of its state per call. In a capture (comm/graph) it
+/// leaves that generator alone.
+class DrawWatch {
+ public:
+  explicit DrawWatch(std::string& first);  ///< `first` must outlive it
+  ~DrawWatch();
+  DrawWatch(const DrawWatch&) = delete;
+  DrawWatch& operator=(const DrawWatch&) = delete;
+
+ private:
+  std::string* outer_;
+};
+
 /// Saved state of the CPU's and a device's default generators, for drawing the same numbers again.
 class GeneratorState {
  public:

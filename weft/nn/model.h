@@ -1,6 +1,7 @@
 // Model: a named chain of blocks and a loss.
 #pragma once
 
+#include <concepts>
 #include <functional>
 #include <memory>
 #include <string>
@@ -14,10 +15,24 @@
 
 namespace weft {
 
+/// A number of targets or of hits: the host's, or one that only the device knows yet.
+class LossCount {
+ public:
+  LossCount(int64_t count = 0) : count_(count) {}                        ///< implicit, as most losses know the number
+  LossCount(at::Tensor on_device) : on_device_(std::move(on_device)) {}  ///< implicit, from one int64 on the outputs' device
+  LossCount(std::floating_point auto) = delete;
+  operator int64_t() const { return on_device_.defined() ? on_device_.item<int64_t>() : count_; }  ///< may wait for the device
+  const at::Tensor& on_device() const { return on_device_; }  ///< undefined if the host knows the number
+
+ private:
+  int64_t count_ = 0;
+  at::Tensor on_device_;
+};
+
 /// A loss as a sum and a count (law 4); it is divided elsewhere.
 struct LossValue {
-  at::Tensor sum;     ///< scalar, with graph
-  int64_t count = 0;  ///< number of targets in the sum
+  at::Tensor sum;   ///< scalar, with graph
+  LossCount count;  ///< number of targets in the sum
 };
 
 /// A result computed from the last block's outputs and the target: a function of (outputs, target), or of (outputs, target,
@@ -41,6 +56,18 @@ class OutputFunction {
   }
   explicit operator bool() const { return static_cast<bool>(function_); }  ///< it has a function
   bool takes_parts() const { return takes_parts_; }                        ///< the function takes the context
+  /// The same function, which takes bfloat16 and float16 outputs as they are; others are given them as float32.
+  OutputFunction of_any_type() && {
+    takes_any_type_ = true;
+    return std::move(*this);
+  }
+  bool takes_any_type() const { return takes_any_type_; }  ///< of_any_type()
+  /// The same function, which also takes what a head returns with BlockLayout::loss_chunk (nn/loss/language_head.h).
+  OutputFunction of_chunks() && {
+    takes_chunks_ = true;
+    return std::move(*this);
+  }
+  bool takes_chunks() const { return takes_chunks_; }  ///< of_chunks()
   /// Returns the wrapped function of (outputs, target) if its type is F; otherwise null.
   template <class F>
   const F* target() const {
@@ -56,13 +83,13 @@ class OutputFunction {
   };
 
   std::function<Result(const Tensors&, const at::Tensor&, const Context&)> function_;
-  bool takes_parts_ = false;
+  bool takes_parts_ = false, takes_any_type_ = false, takes_chunks_ = false;
 };
 
 /// Loss of a micro-batch, computed from the last block's outputs and the target.
 using Loss = OutputFunction<LossValue>;
 /// Number of counted targets that were predicted correctly.
-using Hits = OutputFunction<int64_t>;
+using Hits = OutputFunction<LossCount>;
 
 /// A block at its position in a model.
 struct NamedBlock {
@@ -84,6 +111,9 @@ struct Model {
   /// True if ranks may share a sequence: inputs and targets are [batch, tokens], activations [batch, tokens, ...], and
   /// attention honours Context::cp.
   bool splits_sequences = false;
+  /// True if the shapes between blocks change from step to step. On a device, ranks of a pipeline then announce them in every
+  /// step, for which the receiving host waits; otherwise in the first.
+  bool shapes_vary = false;
   /// Options that do not show in the shapes of the weights. Checkpoints save them, and a checkpoint or imported weights with
   /// different options are refused. Empty: nothing is compared.
   std::vector<ModelOption> options = {};

@@ -1,5 +1,5 @@
-// The path of layers on devices other than the CPU: LibTorch's operators where weft has kernels of its own for the CPU, and
-// checks of values whose result the host reads later (nn/id_checks.h).
+// The path of layers on devices other than the CPU: LibTorch's operators or device kernels (nn/device_kernels) where weft has
+// kernels of its own for the CPU, and checks of values whose result the host reads later (nn/id_checks.h).
 #pragma once
 
 namespace weft {

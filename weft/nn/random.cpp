@@ -5,15 +5,21 @@
 #include <ATen/ops/empty.h>
 #include <ATen/ops/mul.h>
 #include <fmt/format.h>
+#include <torch/csrc/autograd/custom_function.h>
 
 #include <algorithm>
-#include <bit>
 #include <cmath>
 #include <limits>
+#include <optional>
+#include <utility>
 
 #include "weft/base/error.h"
 #include "weft/base/hash.h"
+#include "weft/base/philox.h"
 #include "weft/comm/threads/parallel_for.h"
+#include "weft/nn/device_kernels/device_kernels.h"
+#include "weft/nn/operators_path.h"
+#include "weft/nn/target_scope.h"
 #include "weft/nn/tensor_checks.h"
 
 namespace weft {
@@ -29,74 +35,16 @@ struct Lanes {
 
 /// Blocks first, first + 1, ..., in structure-of-arrays order, so that the loop over blocks vectorises.
 void philox_lanes(RandomKey key, uint64_t first, Lanes& out) {
-  constexpr uint64_t kMultiply0 = 0xD2511F53, kMultiply1 = 0xCD9E8D57;
-  constexpr uint32_t kWeyl0 = 0x9E3779B9, kWeyl1 = 0xBB67AE85;
   for (int64_t b = 0; b < kBlocks; ++b) {
-    const uint64_t counter = first + static_cast<uint64_t>(b);
-    uint32_t c0 = static_cast<uint32_t>(counter), c1 = static_cast<uint32_t>(counter >> 32);
-    uint32_t c2 = static_cast<uint32_t>(key.stream), c3 = static_cast<uint32_t>(key.stream >> 32);
-    uint32_t k0 = static_cast<uint32_t>(key.seed), k1 = static_cast<uint32_t>(key.seed >> 32);
-    for (int round = 0; round < 10; ++round) {
-      const uint64_t product0 = kMultiply0 * c0, product1 = kMultiply1 * c2;
-      c0 = static_cast<uint32_t>(product1 >> 32) ^ c1 ^ k0;
-      c1 = static_cast<uint32_t>(product1);
-      c2 = static_cast<uint32_t>(product0 >> 32) ^ c3 ^ k1;
-      c3 = static_cast<uint32_t>(product0);
-      k0 += kWeyl0;
-      k1 += kWeyl1;
-    }
-    out.word[0][b] = c0;
-    out.word[1][b] = c1;
-    out.word[2][b] = c2;
-    out.word[3][b] = c3;
+    const PhiloxBlock block = philox_block(key.seed, key.stream, first + static_cast<uint64_t>(b));
+    for (int l = 0; l < 4; ++l) out.word[l][b] = block.word[l];
   }
-}
-
-// Note: the two polynomials below give the same bits everywhere as long as the compiler does not contract a * b + c into one
-// operation, which it may if the target has one (aarch64, -march=native): -ffp-contract=off. A test pins the bits.
-
-/// ln u for u in (0, 1]: Cephes' logf, without its branches.
-inline float log_of(float u) {
-  constexpr uint32_t kSqrtHalf = 0x3f3504f3;
-  const uint32_t bits = std::bit_cast<uint32_t>(u) + (0x3f800000 - kSqrtHalf);
-  const auto exponent = static_cast<float>(static_cast<int32_t>(bits >> 23) - 127);
-  const float x = std::bit_cast<float>((bits & 0x7fffff) + kSqrtHalf) - 1.0f;
-  const float z = x * x;
-  float y = 7.0376836292e-2f;
-  y = y * x - 1.1514610310e-1f;
-  y = y * x + 1.1676998740e-1f;
-  y = y * x - 1.2420140846e-1f;
-  y = y * x + 1.4249322787e-1f;
-  y = y * x - 1.6668057665e-1f;
-  y = y * x + 2.0000714765e-1f;
-  y = y * x - 2.4999993993e-1f;
-  y = y * x + 3.3333331174e-1f;
-  y = y * x * z + exponent * -2.12194440e-4f - 0.5f * z;
-  return x + y + exponent * 0.693359375f;
-}
-
-/// Cosine and sine of 2 pi turn / 2^32: the nearest quarter turn exactly, the rest by Cephes' polynomials on [-pi/4, pi/4].
-inline void cos_sin(uint32_t turn, float& cosine, float& sine) {
-  const uint32_t quarter = (turn + (1u << 29)) >> 30;
-  const auto rest = static_cast<float>(static_cast<int32_t>(turn - (quarter << 30)));
-  const float x = rest * (1.57079632679f / (1 << 30));
-  const float z = x * x;
-  const float s = ((-1.9515295891e-4f * z + 8.3321608736e-3f) * z - 1.6666654611e-1f) * z * x + x;
-  const float c = ((2.443315711809948e-5f * z - 1.388731625493765e-3f) * z + 4.166664568298827e-2f) * z * z - 0.5f * z + 1.0f;
-  const uint32_t odd = 0u - (quarter & 1), s_bits = std::bit_cast<uint32_t>(s), c_bits = std::bit_cast<uint32_t>(c);
-  const uint32_t cosine_bits = (c_bits & ~odd) | (s_bits & odd), sine_bits = (s_bits & ~odd) | (c_bits & odd);
-  cosine = std::bit_cast<float>(cosine_bits ^ (((quarter + 1) & 2) << 30));
-  sine = std::bit_cast<float>(sine_bits ^ ((quarter & 2) << 30));
 }
 
 /// Converts two rows of uniform words to two rows of standard normal numbers (Box and Muller 1958).
 void box_muller(const uint32_t* radius_word, const uint32_t* angle_word, float* out0, float* out1) {
   float radius[kBlocks];
-  for (int64_t b = 0; b < kBlocks; ++b) {
-    // Range (0, 1]: the half keeps zero away from the logarithm.
-    const float u = (static_cast<float>(static_cast<int32_t>(radius_word[b] >> 1)) + 0.5f) * 0x1p-31f;
-    radius[b] = -2.0f * log_of(u);
-  }
+  for (int64_t b = 0; b < kBlocks; ++b) radius[b] = squared_radius(radius_word[b]);
   for (int64_t b = 0; b < kBlocks; ++b) radius[b] = std::sqrt(radius[b]);
   for (int64_t b = 0; b < kBlocks; ++b) {
     float cosine, sine;
@@ -178,11 +126,13 @@ void fill(const at::Tensor& slice, const Draw& draw) {
   slice.copy_(drawn);
 }
 
-/// Mask of the dropped elements of x, on its device; not drawn on the meta device.
+uint32_t threshold_of(double p) { return static_cast<uint32_t>(std::min(std::llround(p * 0x1p32), (1LL << 32) - 1)); }
+
+/// Mask of the dropped elements of x, on the CPU or the meta device; not drawn on the latter.
 at::Tensor drop_mask(const at::Tensor& x, double p, RandomKey key, const std::vector<ElementRun>& runs) {
-  if (x.is_meta()) return at::empty(x.sizes(), x.options().dtype(at::kBool));
-  const auto threshold = static_cast<uint32_t>(std::min(std::llround(p * 0x1p32), (1LL << 32) - 1));
-  const at::Tensor dropped = at::empty(x.sizes(), at::kBool);
+  const at::Tensor dropped = at::empty(x.sizes(), x.options().dtype(at::kBool).memory_format(at::MemoryFormat::Contiguous));
+  if (x.is_meta()) return dropped;
+  const uint32_t threshold = threshold_of(p);
   bool* to = dropped.mutable_data_ptr<bool>();
   for (const ElementRun& run : runs) {
     generate(key, run.first, run.numel, to, [&](const Lanes& lanes, bool(&rows)[4][kBlocks]) {
@@ -192,13 +142,63 @@ at::Tensor drop_mask(const at::Tensor& x, double p, RandomKey key, const std::ve
     });
     to += run.numel;
   }
-  return dropped.to(x.device());
+  return dropped;
 }
+
+using torch::autograd::AutogradContext;
+using torch::autograd::variable_list;
+
+/// Dropout by a kernel of the device, which draws the mask again in backward: nothing is kept.
+struct DrawnDropout : torch::autograd::Function<DrawnDropout> {
+  static at::Tensor forward(AutogradContext* context, const at::Tensor& x, double p, int64_t seed, int64_t stream,
+                            const std::optional<at::Tensor>& place, int64_t per_sample, std::vector<int64_t> firsts,
+                            std::vector<int64_t> numels) {
+    context->saved_data["p"] = p;
+    context->saved_data["seed"] = seed;
+    context->saved_data["stream"] = stream;
+    if (place) context->saved_data["place"] = *place;
+    context->saved_data["per_sample"] = per_sample;
+    context->saved_data["firsts"] = firsts;
+    context->saved_data["numels"] = numels;
+    return drop_elements(x, {.scale = scale_of(p),
+                             .threshold = threshold_of(p),
+                             .all = p == 1,
+                             .seed = static_cast<uint64_t>(seed),
+                             .stream = static_cast<uint64_t>(stream),
+                             .firsts = std::move(firsts),
+                             .numels = std::move(numels),
+                             .place = place.value_or(at::Tensor()),
+                             .per_sample = per_sample});
+  }
+
+  static variable_list backward(AutogradContext* context, const variable_list& gradients) {
+    auto& of = context->saved_data;
+    const auto place = of.count("place") > 0 ? std::optional(of["place"].toTensor()) : std::nullopt;
+    return {DrawnDropout::apply(gradients.front(), of["p"].toDouble(), of["seed"].toInt(), of["stream"].toInt(), place,
+                                of["per_sample"].toInt(), of["firsts"].toIntVector(), of["numels"].toIntVector()),
+            {},
+            {},
+            {},
+            {},
+            {},
+            {},
+            {}};
+  }
+
+  static double scale_of(double p) { return p == 1 ? 0.0 : 1 / (1 - p); }
+};
+
+/// Whether the slice's device draws its numbers.
+bool draws_in_place(const at::Tensor& slice) { return !slice.is_cpu() && !slice.is_meta() && slice.is_contiguous(); }
 
 }  // namespace
 
 RandomKey random_key(uint64_t seed, std::string_view name, int64_t step) {
-  return {seed, splitmix64(splitmix64(fnv1a(name)) ^ static_cast<uint64_t>(step))};
+  return {seed, stream_at(splitmix64(fnv1a(name)), step)};
+}
+
+PlacedKey placed_key(uint64_t seed, std::string_view name, const at::Tensor& place, int64_t per_sample) {
+  return {seed, splitmix64(fnv1a(name)), place, per_sample};
 }
 
 std::array<uint32_t, 4> philox4x32(std::array<uint32_t, 4> counter, std::array<uint32_t, 2> key) {
@@ -211,6 +211,7 @@ std::array<uint32_t, 4> philox4x32(std::array<uint32_t, 4> counter, std::array<u
 void fill_normal(const at::Tensor& slice, RandomKey key, int64_t first_element, double mean, double stddev) {
   check_slice(slice, first_element);
   const auto shift = static_cast<float>(mean), scale = static_cast<float>(stddev);
+  if (draws_in_place(slice)) return draw_numbers(slice, {true, key.seed, key.stream, first_element, shift, scale});
   fill(slice, [&](float* out) {
     generate(key, first_element, slice.numel(), out, [&](const Lanes& lanes, float(&rows)[4][kBlocks]) {
       box_muller(lanes.word[0], lanes.word[1], rows[0], rows[1]);
@@ -225,12 +226,12 @@ void fill_normal(const at::Tensor& slice, RandomKey key, int64_t first_element, 
 void fill_uniform(const at::Tensor& slice, RandomKey key, int64_t first_element, double low, double high) {
   check_slice(slice, first_element);
   const auto shift = static_cast<float>(low), scale = static_cast<float>(high - low);
+  if (draws_in_place(slice)) return draw_numbers(slice, {false, key.seed, key.stream, first_element, shift, scale});
   fill(slice, [&](float* out) {
     generate(key, first_element, slice.numel(), out, [&](const Lanes& lanes, float(&rows)[4][kBlocks]) {
       for (int64_t l = 0; l < 4; ++l) {
         for (int64_t b = 0; b < kBlocks; ++b) {
-          const float u = static_cast<float>(static_cast<int32_t>(lanes.word[l][b] >> 8)) * 0x1p-24f;
-          rows[l][b] = shift + scale * u;
+          rows[l][b] = shift + scale * uniform_of(lanes.word[l][b]);
         }
       }
     });
@@ -242,11 +243,43 @@ at::Tensor dropout(const at::Tensor& x, double p, RandomKey key, int64_t first_e
   return dropout(x, p, key, std::vector<ElementRun>{{first_element, x.numel()}});
 }
 
-at::Tensor dropout(const at::Tensor& x, double p, RandomKey key, const std::vector<ElementRun>& runs) {
+namespace {
+
+/// Whether anything is dropped.
+bool check_dropout(const at::Tensor& x, double p, const std::vector<ElementRun>& runs) {
   TensorChecks("dropout").floats("x", x);
   check_runs(x, runs);
   if (!(p >= 0 && p <= 1)) throw InputError(fmt::format("dropout: p = {}; it must be in [0, 1]", p));
-  if (p == 0) return x;
+  return p > 0;
+}
+
+at::Tensor drop(const at::Tensor& x, double p, const PlacedKey& key, const std::vector<ElementRun>& runs) {
+  std::vector<int64_t> firsts, numels;
+  for (const ElementRun& run : runs) {
+    firsts.push_back(run.first);
+    numels.push_back(run.numel);
+  }
+  return DrawnDropout::apply(x, p, static_cast<int64_t>(key.seed), static_cast<int64_t>(key.name),
+                             key.place.defined() ? std::optional(key.place) : std::nullopt, key.per_sample, std::move(firsts),
+                             std::move(numels));
+}
+
+}  // namespace
+
+at::Tensor placed_dropout(const at::Tensor& x, double p, const PlacedKey& key, const std::vector<ElementRun>& runs) {
+  if (!check_dropout(x, p, runs)) return x;
+  const TensorChecks check("dropout");
+  check.that(
+      key.place.scalar_type() == at::kLong && key.place.sizes() == at::IntArrayRef{2} && key.place.device() == x.device(),
+      "place", key.place, "int64 [2] on the device of x");
+  return drop(x, p, key, runs);
+}
+
+at::Tensor dropout(const at::Tensor& x, double p, RandomKey key, const std::vector<ElementRun>& runs) {
+  if (!check_dropout(x, p, runs)) return x;
+  if (target_of(x.device()) != TargetDevice::cpu || (x.is_cpu() && forces_operators())) {
+    return drop(x, p, {.seed = key.seed, .name = key.stream, .place = {}, .per_sample = 0}, runs);
+  }
   const at::Tensor dropped = drop_mask(x, p, key, runs);
   // Scaling keeps no tensor for backward, and the fill keeps only the mask.
   return at::mul(x, p == 1 ? 0.0 : 1 / (1 - p)).masked_fill_(dropped, 0);

@@ -36,8 +36,8 @@ void fill_uniform(const at::Tensor& slice, RandomKey key, int64_t first_element,
 
 /// Returns x with each element zeroed with probability p and the others divided by 1 - p; differentiable. Element i of x is
 /// element first_element + i of the whole activation (global sample index * elements per sample), so every division of a batch
-/// drops the same elements, and so does recomputing with the same key. Keeps one byte per element for backward. Throws
-/// InputError unless 0 <= p <= 1.
+/// drops the same elements, and so does recomputing with the same key. For backward the CPU keeps one byte per element; a
+/// device draws the elements again. Throws InputError unless 0 <= p <= 1.
 at::Tensor dropout(const at::Tensor& x, double p, RandomKey key, int64_t first_element);
 
 /// Contiguous elements of a whole activation.
@@ -47,6 +47,19 @@ struct ElementRun {
 };
 /// The same for an x that consists of the elements in `runs`, in order.
 at::Tensor dropout(const at::Tensor& x, double p, RandomKey key, const std::vector<ElementRun>& runs);
+
+/// A key that a device completes with the step and sample that it keeps (StepPlace in nn/block.h), so that a captured step
+/// draws anew each time it is replayed.
+struct PlacedKey {
+  uint64_t seed;       ///< seed of the run
+  uint64_t name;       ///< from a name
+  at::Tensor place;    ///< [2] int64, on the device: step, first sample
+  int64_t per_sample;  ///< elements of a sample
+};
+/// The key of a dropout layer: random_key() at the step in `place`, and elements that count from those of its sample.
+PlacedKey placed_key(uint64_t seed, std::string_view name, const at::Tensor& place, int64_t per_sample);
+/// dropout() of an x of the place's device, with that key.
+at::Tensor placed_dropout(const at::Tensor& x, double p, const PlacedKey& key, const std::vector<ElementRun>& runs);
 
 /// One block of Philox4x32-10.
 std::array<uint32_t, 4> philox4x32(std::array<uint32_t, 4> counter, std::array<uint32_t, 2> key);

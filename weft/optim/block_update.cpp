@@ -18,7 +18,7 @@ BlockUpdate of_matrices(const MatrixCounts& counts) {
   if (counts.matrices == 0) return update;
   const int64_t square = counts.largest_side * counts.largest_side;
   update.gathered_bytes = update.part_bytes = kMoveSize;
-  update.range_bytes = kFloatSize;
+  update.range_bytes = update.gate_bytes = kFloatSize;
   update.temporary_bytes = std::max(kMoveSize * 2 * (counts.largest + square), (kMoveSize + kFloatSize) * counts.largest);
   return update;
 }
@@ -46,13 +46,12 @@ int between_bytes(const OptimizerOptions& options) {
   return has_one ? kFloatSize : 0;
 }
 
-BlockUpdate of_elements(Block& block, const OptimizerOptions& options) {
-  BlockUpdate update{.states = num_states(options), .range_bytes = between_bytes(options)};
-  if (!needs_tensor_norms(options)) return update;
-  for (const ParamSpec& spec : block.parameters()) {
-    if (!spec.statistic && !spec.frozen) update.normed = std::max(update.normed, spec.parameter->value.numel());
-  }
-  return update;
+BlockUpdate of_elements(const OptimizerOptions& options) {
+  const bool is_fused = std::holds_alternative<AdamW>(options) || std::holds_alternative<Sgd>(options);
+  const int states = num_states(options);
+  return {.states = states,
+          .range_bytes = between_bytes(options),
+          .gate_bytes = takes_gate(options) && !is_fused ? kFloatSize * (1 + states) : 0};
 }
 
 }  // namespace
@@ -67,7 +66,7 @@ std::vector<BlockUpdate> block_updates(const Model& model, const OptimizerOption
   }
   const bool factored = std::holds_alternative<Adafactor>(options);
   for (const NamedBlock& named : model.blocks) {
-    updates.push_back(factored ? of_factors(*named.block, gradient_bytes) : of_elements(*named.block, options));
+    updates.push_back(factored ? of_factors(*named.block, gradient_bytes) : of_elements(options));
   }
   return updates;
 }

@@ -18,7 +18,7 @@ struct BlockUpdate {
   int64_t whole_state = 0;      ///< elements of state held in full on each of the block's ranks
   int part_bytes = 0;           ///< bytes per owned element, in a copy that other ranks gather or that the rank works on alone
   int range_bytes = 0;          ///< bytes per element of the range (kRangeElements) that is processed at once
-  int64_t normed = 0;           ///< elements of the largest tensor whose norm the optimizer takes
+  int gate_bytes = 0;           ///< the same, on a device that may drop what is changed (update_unless())
   int64_t temporary_bytes = 0;  ///< other peak memory of the update, if one rank owns everything
 };
 

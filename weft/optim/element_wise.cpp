@@ -15,14 +15,14 @@ class LionOptimizer : public ElementWiseOptimizer<Lion> {
 
   void update(int block, const UpdateStep& step) override {
     c10::NoGradGuard no_grad;
-    ranges_.update(block, [&](UpdateRange& p) {
-      prepare_gradients(p, step.divisor, 0.0);  // its decay applies only to the weights
+    update_ranges(block, step, [&](UpdateRange& p) {
+      prepare_gradients(p, step, 0.0);  // its decay applies only to the weights
       at::Tensor& mean = p.state[0];
-      const double decay = decay_of(p);
-      if (decay != 0.0) p.weights.mul_(1.0 - rate_of(p, step) * decay);
+      const RangeRate rate = rate_of(p, step);
+      rate.decay(p.weights, decay_of(p));
       at::Tensor towards = at::mul(mean, options_.beta1);
       towards.add_(p.gradients, 1.0 - options_.beta1).sign_();
-      p.weights.sub_(towards, rate_of(p, step));
+      rate.subtract(p.weights, towards);
       mean.mul_(options_.beta2).add_(p.gradients, 1.0 - options_.beta2);
     });
   }
@@ -34,15 +34,15 @@ class RmsPropOptimizer : public ElementWiseOptimizer<RmsProp> {
 
   void update(int block, const UpdateStep& step) override {
     c10::NoGradGuard no_grad;
-    ranges_.update(block, [&](UpdateRange& p) {
-      prepare_gradients(p, step.divisor, decay_of(p));
+    update_ranges(block, step, [&](UpdateRange& p) {
+      prepare_gradients(p, step, decay_of(p));
       at::Tensor& squares = p.state[0];
       squares.mul_(options_.alpha).addcmul_(p.gradients, p.gradients, 1.0 - options_.alpha);
       const at::Tensor root = at::sqrt(squares).add_(options_.eps);
       if (options_.momentum > 0.0) {
-        p.weights.sub_(p.state[1].mul_(options_.momentum).addcdiv_(p.gradients, root), rate_of(p, step));
+        rate_of(p, step).subtract(p.weights, p.state[1].mul_(options_.momentum).addcdiv_(p.gradients, root));
       } else {
-        p.weights.addcdiv_(p.gradients, root, -rate_of(p, step));
+        rate_of(p, step).subtract_quotients(p.weights, p.gradients, root);
       }
     });
   }
@@ -54,10 +54,10 @@ class AdagradOptimizer : public ElementWiseOptimizer<Adagrad> {
 
   void update(int block, const UpdateStep& step) override {
     c10::NoGradGuard no_grad;
-    ranges_.update(block, [&](UpdateRange& p) {
-      prepare_gradients(p, step.divisor, decay_of(p));
+    update_ranges(block, step, [&](UpdateRange& p) {
+      prepare_gradients(p, step, decay_of(p));
       p.state[0].addcmul_(p.gradients, p.gradients);
-      p.weights.addcdiv_(p.gradients, at::sqrt(p.state[0]).add_(options_.eps), -rate_of(p, step));
+      rate_of(p, step).subtract_quotients(p.weights, p.gradients, at::sqrt(p.state[0]).add_(options_.eps));
     });
   }
 };

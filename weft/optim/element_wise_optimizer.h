@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "weft/optim/optimizer.h"
+#include "weft/optim/range_rate.h"
 #include "weft/optim/update_ranges.h"
 
 namespace weft {
@@ -28,6 +29,14 @@ class ElementWiseOptimizer : public Optimizer {
     return std::vector<int64_t>(static_cast<size_t>(num_states(options_)), ranges_.model().flat(block).num_owned());
   }
   std::vector<int64_t>& ages() override { return ranges_.ages(); }
+  int64_t next_number() const override { return ranges_.next_number(); }
+  void count_updates(const std::vector<int>& blocks) override {
+    for (const int block : blocks) ranges_.advance(block);
+  }
+  void update_all(const std::vector<int>& blocks, const UpdateStep& step) override {
+    const UpdateStep own = with_refusal(step);
+    for (const int block : blocks) this->update(block, own);
+  }
   std::vector<StateTensor> state_tensors(int param) const override {
     std::vector<StateTensor> tensors;
     for (const std::string& name : state_names(options_)) {
@@ -38,12 +47,38 @@ class ElementWiseOptimizer : public Optimizer {
   }
 
  protected:
+  /// The step, with UpdateStep::refused if it has a gate.
+  static UpdateStep with_refusal(UpdateStep step) {
+    if (step.gate.defined() && !step.refused.defined()) step.refused = step.gate[1].to(at::kBool);
+    return step;
+  }
+  /// Updates the block's ranges by `update`. If the step has a gate, `update` changes copies, which the device keeps or drops.
+  void update_ranges(int block, const UpdateStep& step, UpdateRanges::Visit update) {
+    ranges_.update(block, [&](UpdateRange& range) {
+      step.refused.defined() ? update_unless(step.refused, range, update) : update(range);
+    });
+  }
+  /// Divides the range's gradients, and adds `decay` times its weights to them.
+  static void prepare_gradients(UpdateRange& range, const UpdateStep& step, double decay) {
+    if (step.gate.defined()) {
+      range.gradients.div_(step.gate[0]);
+    } else if (step.divisor != 1.0) {
+      range.gradients.div_(step.divisor);
+    }
+    if (decay != 0.0) range.gradients.add_(range.weights, decay);
+  }
+  /// Number of an update as a tensor. A device may have lowered the step's (DeviceLossScale), from which others are counted.
+  static at::Tensor as_tensor(int64_t number, const UpdateStep& step, const at::Tensor& like) {
+    if (!step.placed.defined()) return like.new_full({}, static_cast<double>(number));
+    const at::Tensor of_step = step.placed[1];
+    return number == step.number ? of_step : of_step.add(number - step.number);
+  }
   /// Weight decay of the range's parameters.
   double decay_of(const UpdateRange& range) const {
     return range.weight_decay.value_or(range.decay ? options_.weight_decay : 0.0);
   }
   /// Learning rate of the range's parameters.
-  static double rate_of(const UpdateRange& range, const UpdateStep& step) { return step.lr * range.lr_factor; }
+  static RangeRate rate_of(const UpdateRange& range, const UpdateStep& step) { return {step, range.lr_factor}; }
 
   const Options options_;  ///< validated
   UpdateRanges ranges_;    ///< ranges visited by updates

@@ -25,6 +25,8 @@ struct ElementRange {
   double lr = 0.0;                ///< learning rate of this step, times lr_factor of the parameter's rule
   double weight_decay = 0.0;      ///< CustomOptimizer's, or the parameter rule's; 0 for biases and norms
   int64_t number = 1;             ///< number of updates of these elements, including this one
+  at::Tensor lr_there = {};       ///< with takes_gate(): `lr`, [] float64 on the device of the weights
+  at::Tensor number_there = {};   ///< with takes_gate(): `number`, the same
 };
 
 /// An optimizer's update.
@@ -37,6 +39,12 @@ class ElementWiseUpdate {
   virtual std::string numbers() const { return {}; }
   /// Names of its state tensors per parameter, as in checkpoints: "momentum".
   virtual std::vector<std::string> state_names() const { return {}; }
+  /// Whether a GPU may decide if an update is made, so that the host does not wait for it (docs/optimizers.md). update() must
+  /// then give the device the same work in each step: it reads no tensor's values on the host (item(), a copy to the CPU, a
+  /// branch on them), and takes lr_there and number_there, as the host does not know `lr`, which is NaN, and `number`, 0. It is
+  /// given copies, which the device takes over or drops, and may be called when nothing is updated, on gradients that are not
+  /// finite. A step may then be captured (TrainerOptions::graph). Otherwise the host waits before each update.
+  virtual bool takes_gate() const { return false; }
   /// Updates the range in place. Called on each rank for the elements it owns, without autograd; an exception ends the step.
   virtual void update(const ElementRange& range) const = 0;
 };

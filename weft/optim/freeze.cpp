@@ -45,6 +45,7 @@ class PartlyFrozen : public Block, public HasKind, public ChecksSplits, public H
   std::vector<BufferSpec> buffers() override { return block_->buffers(); }
   bool can_recompute_parts() const override { return block_->can_recompute_parts(); }
   bool can_split_backward() const override { return block_->can_split_backward(); }
+  bool can_chunk_loss() const override { return block_->can_chunk_loss(); }
   bool can_join_batches() const override { return block_->can_join_batches(); }
   bool always_uses_all() const override { return block_->always_uses_all(); }
   std::string random_name() const override { return random_name_of(*block_); }

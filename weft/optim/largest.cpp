@@ -1,8 +1,8 @@
 #include "weft/optim/largest.h"
 
-#include <ATen/ops/aminmax.h>
+#include <ATen/ops/full.h>
 #include <ATen/ops/maximum.h>
-#include <ATen/ops/stack.h>
+#include <ATen/ops/zeros.h>
 #include <c10/core/GradMode.h>
 
 #include <algorithm>
@@ -11,13 +11,17 @@
 #include <cmath>
 #include <vector>
 
+#include "weft/base/exact_digits.h"
 #include "weft/comm/threads/parallel_for.h"
+#include "weft/nn/device_kernels/device_kernels.h"
+#include "weft/nn/exact_sums.h"
 #include "weft/nn/kernels/largest_kernels.h"
-#include "weft/nn/operators_path.h"
 
 namespace weft {
 
 namespace {
+
+constexpr int64_t kInfinity = 0x7f800000;  // bits of a float32
 
 int64_t largest_in(const at::Tensor& values) {
   constexpr int64_t kGrain = int64_t{1} << 16;  // minimum elements per thread
@@ -44,24 +48,20 @@ int64_t largest_on_host(const at::Tensor& values) {
   return most;
 }
 
-int64_t bits_of(float magnitude) { return largest_magnitude(&magnitude, 1); }
-
-/// Handles tensors on another device: copies one number to the host.
-int64_t largest_on_device(const std::vector<at::Tensor>& all) {
-  std::vector<at::Tensor> most;
-  for (const at::Tensor& values : all) {
-    if (values.numel() == 0) continue;
-    const auto [low, high] = at::aminmax(values);
-    most.push_back(at::maximum(low.neg(), high).to(at::kFloat));
+/// [1] int64 on the tensors' device.
+at::Tensor largest_of_all(const std::vector<at::Tensor>& all, at::Device device) {
+  const auto options = at::TensorOptions(at::kLong).device(device);
+  if (device.is_cpu()) {
+    int64_t most = 0;
+    for (const at::Tensor& values : all) most = std::max(most, largest_on_host(values));
+    return at::full({1}, most, options);
   }
-  return most.empty() ? 0 : bits_of(at::stack(most).max().item<float>());
-}
-
-int64_t largest_of_all(const std::vector<at::Tensor>& all) {
-  if (all.empty()) return 0;
-  if (!all.front().is_cpu() || forces_operators()) return largest_on_device(all);
-  int64_t most = 0;
-  for (const at::Tensor& values : all) most = std::max(most, largest_on_host(values));
+  const at::Tensor most = at::zeros({1}, options);
+  std::vector<at::Tensor> ranges;
+  for (const at::Tensor& values : all) {
+    if (values.numel() > 0) ranges.push_back(values.reshape({-1}));
+  }
+  raise_to_largest(ranges, most);
   return most;
 }
 
@@ -83,23 +83,29 @@ std::vector<at::Tensor> owned_gradients(FlatModel& model, bool of_statistics) {
 
 int64_t largest_bits(const at::Tensor& values) {
   c10::NoGradGuard no_grad;
-  return largest_of_all({values});
+  return largest_of_all({values}, values.device()).item<int64_t>();
 }
 
 float magnitude_of(int64_t bits) { return std::bit_cast<float>(static_cast<int32_t>(bits)); }
 
 bool is_finite(const at::Tensor& values) { return std::isfinite(magnitude_of(largest_bits(values))); }
 
-int64_t largest_gradient(FlatModel& model) {
+at::Tensor largest_gradient(FlatModel& model) {
   c10::NoGradGuard no_grad;
-  const int64_t change = largest_of_all(owned_gradients(model, /*of_statistics=*/true));
-  if (!std::isfinite(magnitude_of(change))) return change;
-  return largest_of_all(owned_gradients(model, /*of_statistics=*/false));
+  const at::Device device = model.options().device;
+  const at::Tensor most = largest_of_all(owned_gradients(model, /*of_statistics=*/false), device);
+  const std::vector<at::Tensor> changes = owned_gradients(model, /*of_statistics=*/true);
+  if (changes.empty()) return most;
+  at::Tensor change = largest_of_all(changes, device);
+  change.masked_fill_(change.lt(kInfinity), 0);
+  return at::maximum(most, change);
 }
 
-bool has_finite_statistics(FlatModel& model) {
+void mark_statistics(FlatModel& model, const at::Tensor& words) {
   c10::NoGradGuard no_grad;
-  return std::isfinite(magnitude_of(largest_of_all(owned_gradients(model, /*of_statistics=*/true))));
+  const std::vector<at::Tensor> changes = owned_gradients(model, /*of_statistics=*/true);
+  if (changes.empty()) return;
+  words.narrow(0, kSumDigits, 1).add_(largest_of_all(changes, words.device()).ge(kInfinity).to(at::kLong).mul_(kBadStatistics));
 }
 
 std::string first_not_finite(FlatModel& model) {

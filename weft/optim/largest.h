@@ -21,10 +21,12 @@ float magnitude_of(int64_t bits);
 /// Returns whether all values are finite.
 bool is_finite(const at::Tensor& values);
 
-/// largest_bits() of all gradients that this rank owns, or of its changes of statistics if one of them is not finite.
-int64_t largest_gradient(FlatModel& model);
-/// Returns whether all changes of statistics that this rank owns are finite.
-bool has_finite_statistics(FlatModel& model);
+/// largest_bits() of all gradients that this rank owns, or of its changes of statistics if one of them is not finite: [1] int64
+/// on the model's device, without a wait of the host.
+at::Tensor largest_gradient(FlatModel& model);
+/// Adds kBadStatistics to the number of values that were not finite in `words` (nn/exact_sums.h) if a change of statistics that
+/// this rank owns is not finite, without a wait of the host.
+void mark_statistics(FlatModel& model, const at::Tensor& words);
 /// The first parameter or statistic with a non-finite gradient or change on this rank; empty if all are finite. For error
 /// messages.
 std::string first_not_finite(FlatModel& model);

@@ -9,12 +9,13 @@
 #include <ATen/ops/lerp.h>
 #include <ATen/ops/matmul.h>
 #include <ATen/ops/norm.h>
-#include <ATen/ops/scalar_tensor.h>
+#include <ATen/ops/where.h>
 #include <ATen/ops/zeros.h>
 #include <c10/core/GradMode.h>
 
 #include <algorithm>
 #include <cmath>
+#include <optional>
 #include <utility>
 
 #include "weft/optim/element_wise_optimizer.h"
@@ -75,15 +76,15 @@ class MuonOptimizer : public ElementWiseOptimizer<Muon> {
     return {{"exp_avg", shape, 0, begin}, {"exp_avg_sq", shape, 1, second_begin_[param]}};
   }
 
-  at::Tensor part_of_gradients(int block, const UpdateStep& step) override {
+  at::Tensor part_of_gradients(int block, const UpdateStep& given) override {
     c10::NoGradGuard no_grad;
+    const UpdateStep step = with_refusal(given);
     const FlatBlock& flat = ranges_.model().flat(block);
     at::Tensor moves = at::zeros({flat.num_owned()}, flat.master.options().dtype(at::kBFloat16));
     ranges_.visit(block, [&](UpdateRange& p) {
       if (!p.matrix) return;
-      prepare_gradients(p, step.divisor, 0.0);
-      at::Tensor& momentum = p.state[0];
-      momentum.lerp_(p.gradients, 1.0 - options_.momentum);
+      prepare_gradients(p, step, 0.0);
+      const at::Tensor momentum = take_in(p.state[0], p.gradients, step);
       const at::Tensor move = options_.nesterov ? at::lerp(p.gradients, momentum, options_.momentum) : momentum;
       for (const TensorPart& part : p.tensors) {
         const int64_t numel = part.end - part.begin;
@@ -112,6 +113,14 @@ class MuonOptimizer : public ElementWiseOptimizer<Muon> {
   }
 
  private:
+  /// Returns the momentum after this step, which becomes the state unless the step is refused.
+  at::Tensor take_in(at::Tensor& momentum, const at::Tensor& gradients, const UpdateStep& step) const {
+    if (!step.refused.defined()) return momentum.lerp_(gradients, 1.0 - options_.momentum);
+    const at::Tensor next = at::lerp(momentum, gradients, 1.0 - options_.momentum);
+    at::where_out(momentum, step.refused, momentum, next);
+    return next;
+  }
+
   /// Updates this rank's part of a matrix; `moves` is gathered from all shards.
   void move_matrix(int index, const at::Tensor& moves, const UpdateStep& step) {
     const Param& param = ranges_.model().params()[index];
@@ -123,16 +132,24 @@ class MuonOptimizer : public ElementWiseOptimizer<Muon> {
     const at::Tensor orthogonal_move = orthogonal(whole, options_.ns_steps, options_.ns_eps).view({-1});
     const int64_t first = own.begin + flat.owned.begin - param.offset;
     at::Tensor move = orthogonal_move.narrow(0, first, own.end - own.begin).to(at::kFloat);
-    const double rate = step.lr * ranges_.lr_factor_of(index);
+    const RangeRate rate(step, ranges_.lr_factor_of(index));
     // One rounding per operation: an element has the same bits at any position in a vector.
     at::Tensor weights = flat.master.narrow(0, own.begin, own.end - own.begin);
-    weights.mul_(1.0 - rate * ranges_.decay_of(index, options_.weight_decay));
-    weights.sub_(move.mul_(rate * rate_by_shape(options_.adjust, rows, columns)));
+    const double decay = ranges_.decay_of(index, options_.weight_decay),
+                 by_shape = rate_by_shape(options_.adjust, rows, columns);
+    if (step.refused.defined()) {
+      weights.mul_(at::where(step.refused, 1.0, rate.kept(decay, weights)));
+      move.mul_(rate.times(by_shape, weights)).masked_fill_(step.refused, 0.0);
+    } else {
+      weights.mul_(1.0 - rate.known() * decay);
+      move.mul_(rate.known() * by_shape);
+    }
+    weights.sub_(move);
   }
 
   /// AdamW's update. `second` has the mean squares of the block's parameters that are not matrices, concatenated.
   void update_others(UpdateRange& p, const at::Tensor& second, const UpdateStep& step) {
-    prepare_gradients(p, step.divisor, 0.0);
+    prepare_gradients(p, step, 0.0);
     const at::Tensor squares = at::zeros(p.weights.sizes(), p.weights.options());
     const auto for_each_part = [&](const auto& visit) {
       for (const TensorPart& part : p.tensors) {
@@ -142,10 +159,12 @@ class MuonOptimizer : public ElementWiseOptimizer<Muon> {
       }
     };
     for_each_part([](const at::Tensor& here, const at::Tensor& kept) { here.copy_(kept); });
-    const at::Tensor number = at::scalar_tensor(static_cast<double>(p.number), p.weights.options());
-    at::_fused_adamw_({p.weights}, {p.gradients}, {p.state[0]}, {squares}, {}, {number},
-                      rate_of(p, step) * (options_.adam_lr / options_.lr), options_.beta1, options_.beta2, decay_of(p),
-                      options_.eps, /*amsgrad=*/false, /*maximize=*/false);
+    const std::optional<at::Tensor> refusal = step.gate.defined() ? std::optional(step.gate[1]) : std::nullopt;
+    RangeRate(step, p.lr_factor, options_.adam_lr / options_.lr).visit([&](const auto& rate) {
+      at::_fused_adamw_({p.weights}, {p.gradients}, {p.state[0]}, {squares}, {}, {as_tensor(p.number, step, p.weights)}, rate,
+                        options_.beta1, options_.beta2, decay_of(p), options_.eps, /*amsgrad=*/false, /*maximize=*/false,
+                        /*grad_scale=*/{}, refusal);
+    });
     for_each_part([](const at::Tensor& here, const at::Tensor& kept) { kept.copy_(here); });
   }
 

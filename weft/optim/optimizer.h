@@ -16,8 +16,13 @@ namespace weft {
 
 /// Inputs of an update besides gradients and state.
 struct UpdateStep {
-  double lr = 0.0;       ///< learning rate
-  double divisor = 1.0;  ///< gradients are divided by this
+  double lr = 0.0;                ///< learning rate
+  double divisor = 1.0;           ///< gradients are divided by this
+  at::Tensor gate = {};           ///< if defined, by this instead, and only if it lets them (nn/device_kernels/step_numbers.h)
+  at::Tensor refused = {};        ///< with `gate`: [] bool, whether it lets none
+  at::Tensor placed = {};         ///< [2] float32 on the device: lr and `number`, or undefined
+  int64_t number = 0;             ///< Optimizer::next_number(), or that of the run's update: updates read it in `placed`
+  bool has_float32_rate = false;  ///< lr is a float32's value; updates read it too in `placed`
 };
 
 /// Sums of squares of whole tensors. For parameter i of FlatModel::params(): index 2 i, its weights; 2 i + 1, their update.
@@ -37,11 +42,13 @@ struct StateTensor {
 class Optimizer {
  public:
   virtual ~Optimizer() = default;
-  /// If needs_tensor_norms(): adds this rank's part of the squares of every trained tensor, two sums for each of
-  /// FlatModel::params(). Called before the updates of a step.
-  virtual void add_tensor_squares(const UpdateStep& /*step*/, TensorSquares& /*squares*/) {}
+  /// If needs_tensor_norms(): adds this rank's part of the squares of every trained tensor to `squares`, [2 x params,
+  /// kSumWords] as in TensorSquares, on the model's device (nn/exact_sums.h). Called before the updates of a step.
+  virtual void add_tensor_squares(const UpdateStep& /*step*/, const at::Tensor& /*squares*/) {}
   /// Receives the squares of whole tensors, summed over all ranks, for the updates of this step.
   virtual void take_tensor_squares(const UpdateStep& /*step*/, const TensorSquares& /*squares*/) {}
+  /// The same for updates with a gate: `squares` as add_tensor_squares() has them, and the step's `numbers`, on the device.
+  virtual void take_tensor_squares_gated(const at::Tensor& /*numbers*/, const at::Tensor& /*squares*/) {}
   /// If updates of the block need whole tensors (needs_whole_tensors()): returns this rank's part of them, [owned] in the
   /// gathered type, from its gradients divided by the step's divisor. Called once per step, before the block's update.
   virtual at::Tensor part_of_gradients(int /*block*/, const UpdateStep& /*step*/) { return {}; }
@@ -50,6 +57,14 @@ class Optimizer {
   virtual void take_gradients(int /*block*/, const at::Tensor& /*whole*/) {}
   /// Updates this rank's part of one block, from its gradients divided by the step's divisor (may divide them in place).
   virtual void update(int block, const UpdateStep& step) = 0;
+  /// Updates several blocks; the same bits as block by block.
+  virtual void update_all(const std::vector<int>& blocks, const UpdateStep& step) {
+    for (const int block : blocks) update(block, step);
+  }
+  /// Number of the next update of most parameters, from 1; 0: no update depends on it.
+  virtual int64_t next_number() const { return 0; }
+  /// Counts an update of these blocks that a device has made again.
+  virtual void count_updates(const std::vector<int>& /*blocks*/) {}
   /// The block's state: float32 tensors of state_numels() elements. Undefined ones count as zero and are created by the next
   /// update; offloading removes and restores them between updates.
   virtual std::vector<at::Tensor>& state(int block) = 0;

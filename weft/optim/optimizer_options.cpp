@@ -131,6 +131,12 @@ bool needs_tensor_norms(const OptimizerOptions& options) {
          std::holds_alternative<Adafactor>(options);
 }
 
+bool takes_gate(const OptimizerOptions& options) {
+  const auto* custom = std::get_if<CustomOptimizer>(&options);
+  if (custom != nullptr) check_update(custom->update);
+  return custom == nullptr || custom->update->takes_gate();
+}
+
 bool squares_gradients(const OptimizerOptions& options) {
   return !std::holds_alternative<Sgd>(options) && !std::holds_alternative<Lars>(options) &&
          !std::holds_alternative<Lion>(options);

@@ -102,6 +102,9 @@ int num_states(const OptimizerOptions& options);
 bool has_ages(const OptimizerOptions& options);
 /// Returns whether an update needs norms of whole tensors: LARS, LAMB, Adafactor.
 bool needs_tensor_norms(const OptimizerOptions& options);
+/// Returns whether a device can gate its updates, which then do without the host (UpdateStep::gate): all except custom ones
+/// that do not declare it (ElementWiseUpdate::takes_gate()), which are given what has been judged.
+bool takes_gate(const OptimizerOptions& options);
 /// Returns whether its state has squares of gradients: all except SGD, LARS and Lion.
 bool squares_gradients(const OptimizerOptions& options);
 /// Returns whether an update needs whole tensors, gathered from the shards: Muon, Adafactor.

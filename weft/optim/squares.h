@@ -1,19 +1,19 @@
-// Sums of squares with the same bits for any division of a flat range at multiples of 64 elements.
+// Squares of a range of values, added to an exact sum apart from rounding in fixed runs, for norms over ranks.
 #pragma once
 
 #include <ATen/core/Tensor.h>
 
 #include <cstdint>
 
-#include "weft/base/exact_sum.h"
-
 namespace weft {
 
-/// Adds the squares of `values`, float32 [n], that begin at element `offset` of a flat range. Exact except for the rounding
-/// within runs of 64 elements of the range, which no shard edge cuts.
-void add_squares(const at::Tensor& values, int64_t offset, ExactSum& sum);
+/// Adds the squares of `values`, a flat tensor whose first element is at `offset` of its block or shard, to the exact sum in
+/// `words` [kSumWords] int64 (nn/exact_sums.h), on the values' device. Squares are rounded to float64 within runs that end at
+/// multiples of kAlignElements. On a device: one launch, for any floating-point type, without a wait of the host. On the CPU:
+/// float32.
+void add_squares(const at::Tensor& values, int64_t offset, const at::Tensor& words);
 
-/// Scratch bytes of add_squares() for `numel` values on a device that is no CPU: their squares and sums in float64.
-int64_t device_squares_bytes(int64_t numel);
+/// The same for several ranges, each to row rows[i] of `sums` [n, kSumWords]: on a device in one launch.
+void add_squares_of_each(at::TensorList ranges, at::IntArrayRef offsets, at::IntArrayRef rows, const at::Tensor& sums);
 
 }  // namespace weft

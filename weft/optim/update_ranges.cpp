@@ -1,6 +1,8 @@
 #include "weft/optim/update_ranges.h"
 
+#include <ATen/ops/where.h>
 #include <ATen/ops/zeros_like.h>
+#include <fmt/format.h>
 
 #include <algorithm>
 
@@ -9,6 +11,7 @@ namespace weft {
 UpdateRanges::UpdateRanges(FlatModel& model, int count, const ParameterRules& rules, const RangeOptions& options)
     : model_(model),
       options_(options),
+      range_(range_elements(model.options().device.is_cpu() ? TargetDevice::cpu : TargetDevice::gpu)),
       count_(count),
       ages_(model.params().size(), 0),
       has_settings_(!rules.empty() || !options.matrices.empty()),
@@ -18,7 +21,7 @@ UpdateRanges::UpdateRanges(FlatModel& model, int count, const ParameterRules& ru
     const bool matrix = !options.matrices.empty() && options.matrices[settings_.size()];
     settings_.push_back(rule ? Setting{rule->lr_factor, rule->weight_decay, matrix} : Setting{.matrix = matrix});
   }
-  if (has_settings_ && options_.most == 0) options_.most = kRangeElements;  // ranges are copied
+  if (has_settings_ || options_.most > 0) options_.most = range_;  // ranges are copied, or need memory beside them
 }
 
 void UpdateRanges::visit(int block, Visit visit) {
@@ -28,13 +31,13 @@ void UpdateRanges::visit(int block, Visit visit) {
   }
   const std::optional<int64_t> number = common_number(block);
   const bool by_setting = has_settings_ || !number;
-  const int64_t widest = options_.most > 0 || !by_setting ? options_.most : kRangeElements;
+  const int64_t widest = options_.most > 0 || !by_setting ? options_.most : range_;
   const bool wide = flat.owned_gradients.scalar_type() == at::kFloat;
   for (const GroupRange& group : flat.groups) {
     if (!is_trained(group.group)) continue;
     const GroupRange own = flat.own(group);
     const int64_t all = std::max<int64_t>(own.end - own.begin, 1);
-    const int64_t most = wide ? (widest > 0 ? widest : all) : kRangeElements;
+    const int64_t most = wide ? (widest > 0 ? widest : all) : range_;
     for (int64_t begin = own.begin; begin < own.end; begin += most) {
       const int64_t end = std::min(begin + most, own.end);
       const auto part = [&](const at::Tensor& whole) { return whole.narrow(0, begin, end - begin); };
@@ -96,8 +99,17 @@ void UpdateRanges::visit_by_setting(const UpdateRange& range, const std::vector<
 
 void UpdateRanges::update(int block, Visit visit) {
   this->visit(block, visit);
+  finish(block);
+}
+
+void UpdateRanges::finish(int block) {
   model_.copy_master_to_shard(block);
   advance(block);
+}
+
+bool UpdateRanges::visits_in_place(int block) const {
+  const bool wide = model_.flat(block).owned_gradients.scalar_type() == at::kFloat;
+  return wide && options_.most == 0 && !has_settings_ && common_number(block).has_value();
 }
 
 void UpdateRanges::advance(int block) {
@@ -115,9 +127,21 @@ std::optional<int64_t> UpdateRanges::common_number(int block) const {
   return common.value_or(1);
 }
 
-void prepare_gradients(UpdateRange& range, double divisor, double decay) {
-  if (divisor != 1.0) range.gradients.div_(divisor);
-  if (decay != 0.0) range.gradients.add_(range.weights, decay);
+int64_t UpdateRanges::next_number() const {
+  const std::vector<Param>& params = model_.params();
+  for (size_t i = 0; i < params.size() && options_.ages; ++i) {
+    if (is_trained(params[i].group) && model_.holds(params[i].block)) return number_of(i);
+  }
+  return 0;
+}
+
+void update_unless(const at::Tensor& refused, UpdateRange& range, UpdateRanges::Visit update) {
+  UpdateRange copy = range;
+  copy.weights = range.weights.clone();
+  for (at::Tensor& state : copy.state) state = state.clone();
+  update(copy);
+  at::where_out(range.weights, refused, range.weights, copy.weights);
+  for (size_t i = 0; i < copy.state.size(); ++i) at::where_out(range.state[i], refused, range.state[i], copy.state[i]);
 }
 
 GroupRange UpdateRanges::own(int param) const {

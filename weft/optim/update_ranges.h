@@ -5,9 +5,11 @@
 
 #include <map>
 #include <optional>
+#include <string>
 #include <utility>
 #include <vector>
 
+#include "weft/base/target_device.h"
 #include "weft/nn/flat/flat_model.h"
 #include "weft/optim/parameter_rule.h"
 
@@ -35,12 +37,9 @@ struct UpdateRange {
   std::vector<TensorPart> tensors = {};     ///< the tensors in the range, with RangeOptions::tensors
 };
 
-/// Divides the range's gradients, and adds `decay` times its weights to them.
-void prepare_gradients(UpdateRange& range, double divisor, double decay);
-
 /// Options of the iteration.
 struct RangeOptions {
-  int64_t most = 0;                 ///< maximum elements of a range if gradients are float32; 0: a whole group
+  int64_t most = 0;                 ///< elements of a range if gradients are float32: kRangeElements, or 0: a whole group
   bool tensors = false;             ///< fill UpdateRange::tensors
   bool ages = false;                ///< parameters of different ages are visited separately
   std::vector<bool> matrices = {};  ///< by parameter: visited separately from the others; empty: no parameter
@@ -62,11 +61,17 @@ class UpdateRanges {
   void visit(int block, Visit visit);
   /// The same for an update: afterwards trained weights are copied to the rank's shard in the weight type.
   void update(int block, Visit visit);
+  /// Returns whether visit() gives the block's groups whole and in place, so that an update may take those of several blocks
+  /// together: call finish() for each block then.
+  bool visits_in_place(int block) const;
+  void finish(int block);  ///< what update() does after its visit
   /// Number of updates of each parameter, counted by update(), or by advance() for updates made in another way.
   std::vector<int64_t>& ages() { return ages_; }
   void advance(int block);  ///< counts an update of the block's parameters that had a gradient
   /// Number of a parameter's next update, from 1.
   int64_t number_of(size_t param) const { return ages_[param] + 1; }
+  /// That of the first trained parameter of this rank; 0: no ages are counted, or it trains none.
+  int64_t next_number() const;
   FlatModel& model() const { return model_; }  ///< the model that the state belongs to
   /// Elements of a parameter that this rank owns, relative to the first that it owns of the block; may be empty.
   GroupRange own(int param) const;
@@ -92,6 +97,7 @@ class UpdateRanges {
 
   FlatModel& model_;
   RangeOptions options_;
+  int64_t range_;  ///< range_elements() of the model's device
   int count_;
   std::vector<Setting> settings_;  ///< by parameter
   std::vector<int64_t> ages_;      ///< the same
@@ -99,8 +105,17 @@ class UpdateRanges {
   std::vector<std::vector<at::Tensor>> states_;
 };
 
+/// Calls `update` with copies of the range's weights and state, and takes them over unless `refused`, [] bool on the device.
+void update_unless(const at::Tensor& refused, UpdateRange& range, UpdateRanges::Visit update);
+
 /// Elements of a range for optimizers that need memory for intermediate values. A multiple of the shards' alignment, so that
 /// vectors fall as in the whole.
 inline constexpr int64_t kRangeElements = int64_t{1} << 18;
+/// The same on other devices, where launches cost more than what caches save: 32 MiB of float32.
+inline constexpr int64_t kDeviceRangeElements = int64_t{1} << 23;
+/// One of them.
+constexpr int64_t range_elements(TargetDevice device) {
+  return device == TargetDevice::cpu ? kRangeElements : kDeviceRangeElements;
+}
 
 }  // namespace weft

@@ -33,6 +33,19 @@ void check_average(const WeightAverage& average);
 /// Averages `weights` into `average`, in place; both [n] float32.
 void add_to_average(const at::Tensor& average, const at::Tensor& weights, double decay);
 
+/// What a device decides of a step's averages.
+struct GatedAverage {
+  at::Tensor share;    ///< [] float32: weight of the new weights, 1 less the decay
+  at::Tensor refused;  ///< [] bool: the averages stay as they are
+};
+
+/// Returns that of a step, whose gate is step_numbers.h's: the average has had as many updates as `number`, [] float32 on the
+/// device, says, and `more`.
+GatedAverage gated_average(const WeightAverage& average, const at::Tensor& gate, const at::Tensor& number, int64_t more);
+
+/// The same as add_to_average(), with the same bits. Memory: that of kDeviceRangeElements (update_ranges.h) temporarily.
+void add_to_average(const at::Tensor& average, const at::Tensor& weights, const GatedAverage& by);
+
 /// Exchanges the values of two tensors [n] float32, bit for bit. Memory: 256 KiB temporarily.
 void exchange_values(const at::Tensor& a, const at::Tensor& b);
 

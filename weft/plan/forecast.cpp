@@ -3,6 +3,7 @@
 #include <utility>
 #include <vector>
 
+#include "weft/plan/cost/cost_table.h"
 #include "weft/plan/cost/rank_memory.h"
 #include "weft/plan/layout/planned_device.h"
 #include "weft/plan/make_plan.h"
@@ -37,9 +38,17 @@ RecipeSimulation recipe_simulation(const Recipe& recipe, int world_size, const H
   }
   Hardware used = hardware;
   used.narrow_across = crosses_narrow(recipe, *result.plan.program);
+  ModelLaunches launches;
+  if (hardware.host_launch_s) {
+    const ResolvedLayout& layout = result.plan.layout;
+    launches = result.plan.costs->model_launches(layout.micro_batch, layout.options, layout);
+  }
   in_hardware_file(hardware_path, [&] {
     check_micro_batch(hardware, result.plan.layout.micro_batch);
-    result.simulation = simulate(*result.plan.program, used, memory);
+    result.simulation = simulate(*result.plan.program, used, memory, launches);
+    if (!hardware.graph_launch_s || !can_be_captured(*result.plan.program, launches)) return;
+    used.captured = true;
+    result.captured = simulate(*result.plan.program, used, memory, launches);
   });
   if (result.simulation.step_s > 0.0) {
     result.samples_per_s = static_cast<double>(result.plan.layout.global_batch) / result.simulation.step_s;

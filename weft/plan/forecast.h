@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -16,8 +17,11 @@ namespace weft {
 
 /// Simulation of a recipe's step.
 struct RecipeSimulation {
-  Plan plan;                   ///< the simulated plan
-  Simulation simulation;       ///< simulation of plan.program
+  Plan plan;              ///< the simulated plan
+  Simulation simulation;  ///< simulation of plan.program
+  /// The same for a step that is launched as a captured graph (run.graph), if one can be; empty without
+  /// Hardware::graph_launch_s.
+  std::optional<Simulation> captured = {};
   double samples_per_s = 0.0;  ///< rate for the global batch
   double tokens_per_s = 0.0;   ///< 0 for models that read images
 };

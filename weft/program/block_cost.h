@@ -31,6 +31,7 @@ struct BlockCost {
   std::string name;                 ///< name in reports, and key of measured times
   int64_t parameters = 0;           ///< trained elements
   int64_t tensors = 0;              ///< parameters and statistics
+  int64_t partial_numel = 0;        ///< trained elements whose gradients are partial (Program::partial_gradients)
   int64_t flagged = 0;              ///< trained parameters that a step may leave without a gradient
   int64_t numel = 0;                ///< elements of its flat buffer: groups padded to 64 each, statistics included
   double forward_flops = 0.0;       ///< floating-point operations of its forward
@@ -48,6 +49,8 @@ struct BlockCost {
   int64_t input_peak_bytes = 0;     ///< peak of backward_input; 0: same as backward
   int64_t weight_peak_bytes = 0;    ///< peak of backward_weight; 0: deferred_bytes
   int64_t frozen_numel = 0;         ///< frozen elements (no gradient, never changed), not in `numel`
+  int states = 2;                   ///< float32 numbers of optimizer state per element, an average included; 2: Adam's
+  int64_t part_state = 0;           ///< further numbers of state, over all shards
   /// Bytes per element of the gradients that its update gathers from all shards; 0: it gathers nothing.
   int gathered_gradient_bytes = 0;
   InnerCalls calls = {};  ///< collectives while it runs
@@ -59,9 +62,11 @@ struct BlockCost {
 struct ModelCost {
   std::string name;                        ///< name in reports
   std::vector<BlockCost> blocks;           ///< blocks in the order in which they run
-  int64_t input_bytes = 0;                 ///< one micro-batch as loaded
+  int64_t input_bytes = 0;                 ///< one micro-batch as loaded, in the types that blocks take
+  int64_t upload_bytes = 0;                ///< one as it is copied to a device, in the data's types; 0: input_bytes
   int64_t loss_peak_bytes = 0;             ///< peak of the loss and its backward besides the outputs; 0: the outputs' gradient
   std::vector<InnerCall> loss_calls = {};  ///< collectives of the loss
+  bool head_takes_targets = false;         ///< the last block makes the losses (BlockLayout::loss_chunk)
 };
 
 }  // namespace weft

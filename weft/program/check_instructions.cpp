@@ -122,7 +122,8 @@ class InstructionsCheck {
            fmt::format("it allocates {} bytes, frees {} and peaks at {}: must not be negative", x.allocates, x.frees, x.peak));
     }
     if (x.wire_bytes < 0) fail(Defect::bad_bytes, i, fmt::format("it sends {} bytes: must be at least 0", x.wire_bytes));
-    for (const int64_t bytes : {x.allocates, x.frees, x.peak, x.wire_bytes}) {
+    if (x.copy_bytes < 0) fail(Defect::bad_bytes, i, fmt::format("it copies {} bytes: must be at least 0", x.copy_bytes));
+    for (const int64_t bytes : {x.allocates, x.frees, x.peak, x.wire_bytes, x.copy_bytes}) {
       if (bytes > kMostBytes) fail(Defect::bad_bytes, i, fmt::format("{} bytes: must be at most {}", bytes, kMostBytes));
     }
     int64_t& live = x.op == Op::combine ? partials_ : activations_;

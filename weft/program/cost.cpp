@@ -1,6 +1,7 @@
 #include "weft/program/cost.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "weft/base/math.h"
 
@@ -41,11 +42,13 @@ int64_t& wire_bytes_of(StepCost& cost, WireKind kind) {
 
 }  // namespace
 
-StepCost step_cost(const InstructionList& list) {
+StepCost step_cost(const InstructionList& list, const OffloadOptions& offload) {
   StepCost cost;
   int64_t activations = 0;
   int64_t partials = 0;
+  int64_t leaving = 0;
   for (const Instruction& x : list) {
+    if (x.what == Payload::input) activations -= std::exchange(leaving, 0);
     (is_backward(x.op) ? cost.backward_flops : cost.forward_flops) += x.flops;
     wire_bytes_of(cost, wire_kind(x)) += x.wire_bytes;
     if (x.op == Op::reduce || x.op == Op::reduce_scatter) ++cost.num_reduces;
@@ -54,6 +57,7 @@ StepCost step_cost(const InstructionList& list) {
     int64_t& peak = x.op == Op::combine ? cost.peak_partial_bytes : cost.peak_activation_bytes;
     peak = std::max(peak, live + peak_bytes(x));
     live += x.allocates - x.frees;
+    if (offload.beside.activations && x.op == Op::offload && x.what == Payload::input) live += leaving = x.frees;
   }
   return cost;
 }

@@ -44,7 +44,8 @@ struct StepCost {
   }
 };
 
-/// Cost of a rank's list. Peaks count an instruction's allocations before its frees, in list order.
-StepCost step_cost(const InstructionList& list);
+/// Cost of a rank's list. Peaks count an instruction's allocations before its frees, in list order. Where copies run beside
+/// compute (`offload`), an offloaded input is held until the next move of one.
+StepCost step_cost(const InstructionList& list, const OffloadOptions& offload = {});
 
 }  // namespace weft

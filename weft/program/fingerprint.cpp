@@ -39,8 +39,9 @@ void add_frame(Hash& hash, const Program& program) {
   hash.add_all(program.gathered_gradient_bytes);
   for (const std::vector<int>& uses : program.block_uses) hash.add_all(uses);
   hash.add(program.shard_level, program.shards, program.inner_shards, program.weight_bytes, program.gradient_bytes,
-           program.micro_batches, program.slots, program.replicas, program.needs_norm, program.noise_scale, program.keep_order,
-           program.uses_apart, program.flagged, program.votes);
+           program.micro_batches, program.slots, program.replicas, program.needs_norm, program.noise_scale,
+           program.partial_gradients, program.head_takes_targets, program.keep_order, program.uses_apart, program.flagged,
+           program.votes);
   hash.add(program.batch_axes.bits(), program.copies > 1);
   hash.add(program.offload.activations, program.offload.optimizer, program.offload.weights);
   hash.add(program.mesh.pp, program.mesh.dp, program.mesh.shard, program.mesh.cp, program.mesh.tp);

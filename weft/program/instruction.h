@@ -83,6 +83,7 @@ struct Instruction {
   std::vector<int> waits = {};     ///< earlier instructions of this list that must have finished, ascending
   double flops = 0.0;              ///< forward and backward only; the optimizer's few operations per parameter are ignored
   int64_t wire_bytes = 0;          ///< payload that this rank sends, counted as in comm/group.h
+  int64_t copy_bytes = 0;          ///< offload and reload: bytes copied; 0: nothing is (passes/offload.h)
   int64_t peak = 0;                ///< peak bytes above those live before it; 0: `allocates` (peak_bytes())
   int64_t allocates = 0;           ///< bytes newly live after it
   int64_t frees = 0;               ///< bytes no longer live after it
@@ -97,12 +98,14 @@ inline std::string_view name(Payload payload) { return kPayloads.of(payload); }
 
 /// True for a collective, in which all ranks of its axes take part.
 inline bool is_collective(const Instruction& x) { return !x.axes.empty(); }
-/// Block of a reduce over the pipeline axis alone, in which the pipeline ranks that hold the block sum its gradients (tied
 /// Most bytes above those live before it. Without `peak`, it allocates everything before it frees anything; with it, what is
 /// allocated may have been a part of what is freed, such as what the first part of a backward leaves for the second.
 inline int64_t peak_bytes(const Instruction& x) { return x.peak > 0 ? std::max(x.peak, x.allocates - x.frees) : x.allocates; }
+/// Block of a reduce over the pipeline axis alone, in which the pipeline ranks that hold the block sum its gradients (tied
 /// weights). -1 for everything else.
 inline int tied_block(const Instruction& x) { return x.op == Op::reduce && x.axes == kPipelineAxis ? x.first : -1; }
+/// True for the reduce over tp alone, which sums only the gradients that are partial (Program::partial_gradients).
+inline bool sums_partial(const Instruction& x) { return x.op == Op::reduce && x.axes == kTensorAxis; }
 /// True for send and receive.
 constexpr bool is_transfer(Op op) { return op == Op::send || op == Op::receive; }
 /// True for backward and its two parts.

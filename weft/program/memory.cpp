@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 #include <numeric>
+#include <utility>
 
 #include "weft/base/math.h"
 #include "weft/program/axes.h"
@@ -41,8 +42,9 @@ class Estimate {
     weights();
     gradients();
     optimizer();
-    const StepCost cost = step_cost(list_);
+    const StepCost cost = step_cost(list_, program_.offload);
     add(MemoryCategory::activations, cost.peak_activation_bytes);
+    add(MemoryCategory::activations, upload_bytes());
     add(MemoryCategory::communication, options_.communication_bytes);
     result_.reserved_bytes = reserved_bytes(options_.device, requests_);
     saving();
@@ -68,9 +70,34 @@ class Estimate {
     return numels;
   }
 
+  /// Offloaded state in memory at a time, and between steps.
+  struct Moved {
+    int64_t most = 0, left = 0;
+  };
+
+  /// Of this kind, in the units of `by_block`. Beside compute, a block that is copied out is held until the next reload.
+  Moved moved(Payload what, const Numels& by_block) const {
+    if (!program_.offload.is_beside(what)) return {largest(by_block), 0};
+    int64_t now = 0, leaving = 0, most = 0;
+    for (const Instruction& x : list_) {
+      if (x.what != what) continue;
+      if (x.op == Op::offload) leaving += by_block[x.first];
+      if (x.op != Op::reload) continue;
+      now += by_block[x.first] - std::exchange(leaving, 0);
+      most = std::max(most, now);
+    }
+    return {most, leaving};
+  }
+
+  /// A micro-batch is copied in while the one before is still held.
+  int64_t upload_bytes() const {
+    const auto has_inputs = [](const Instruction& x) { return x.op == Op::load && x.allocates > 0; };
+    return std::any_of(list_.begin(), list_.end(), has_inputs) ? program_.upload_bytes : 0;
+  }
+
   void weights() {
     const int64_t all = sum(held_weights_);
-    const int64_t shard = (options_.offload_weights ? largest(held_weights_) : all) / program_.shards;
+    const int64_t shard = (options_.offload_weights ? moved(Payload::weights, held_weights_).most : all) / program_.shards;
     const bool pooled = program_.shard_level == ShardLevel::parameters;
     if (pooled) {
       keep(MemoryCategory::weights, shard * program_.weight_bytes);
@@ -146,7 +173,7 @@ class Estimate {
     const Numels gradients = gradient_block_bytes();
     int64_t most = 0;
     for (const Instruction& x : list_) {
-      if (x.op != Op::reduce && x.op != Op::reduce_scatter) continue;
+      if ((x.op != Op::reduce && x.op != Op::reduce_scatter) || sums_partial(x)) continue;
       const int tied = tied_block(x), ranks = tied < 0 ? size_along(program_, x.axes) : program_.num_holders(tied);
       if (ranks == 1) continue;
       int64_t bytes = std::accumulate(gradients.begin() + x.first, gradients.begin() + x.last, int64_t{0});
@@ -173,13 +200,14 @@ class Estimate {
   }
 
   void optimizer() {
+    const Moved state = options_.offload_optimizer ? moved(Payload::optimizer, states()) : Moved{};
     if (options_.offload_optimizer) {
-      keep(MemoryCategory::optimizer, largest(states()) * kFloatBytes);
+      keep(MemoryCategory::optimizer, state.most * kFloatBytes);
     } else {
       for (const int64_t numel : states()) keep(MemoryCategory::optimizer, numel * kFloatBytes);
     }
     const int64_t widened = program_.gradient_bytes < kFloatBytes ? std::min(largest_own() * kFloatBytes, kWidenedPiece) : 0;
-    const int64_t offloaded = options_.offload_optimizer ? largest(states()) * kFloatBytes : 0;  // not there for the norm
+    const int64_t offloaded = (state.most - state.left) * kFloatBytes;  // not there for the norm
     add(MemoryCategory::optimizer, std::max(largest_update() + widened, largest_norm() - offloaded));
   }
 

@@ -2,6 +2,11 @@
 
 namespace weft {
 
+bool OffloadOptions::is_beside(Payload what) const {
+  if (what == Payload::optimizer) return beside.optimizer;
+  return what == Payload::weights ? beside.weights : what == Payload::input && beside.activations;
+}
+
 const std::vector<InnerCall>& Program::inner_calls(const Instruction& x) const {
   static const std::vector<InnerCall> none;
   if (x.op == Op::loss) return loss_calls;

@@ -31,6 +31,15 @@ struct OffloadOptions {
   bool activations = false;  ///< inputs of recomputed blocks
   bool optimizer = false;    ///< optimizer state
   bool weights = false;      ///< the rank's shard; level parameters only
+  /// Kinds of state.
+  struct Beside {
+    bool activations = false;  ///< inputs of recomputed blocks
+    bool optimizer = false;    ///< optimizer state
+    bool weights = false;      ///< the rank's shard
+  };
+  /// Kinds whose copies run beside compute, as between a device and host memory: reloads start ahead (passes/reload_ahead.h).
+  Beside beside = {};
+  bool is_beside(Payload what) const;  ///< copies of such a payload run beside compute
 };
 
 /// Buffer numbers of blocks (buffers.h): blocks with the same number use the same memory, one at a time. Empty: each has its
@@ -74,11 +83,17 @@ struct Program {
   int64_t flagged = 0;           ///< parameters that may lack a gradient: one exchanged flag each
   bool noise_scale = false;      ///< measures squares of small batches' gradients (passes/noise_squares.h)
   int votes = 0;                 ///< number of the caller's values summed over all ranks with the losses
-  bool keep_order = false;       ///< gradients are reduced once, after the last micro-batch, even if sharded
+  /// Each rank of tp has gradients of its own tokens for parameters that are not split (sequence parallelism). They are summed
+  /// over tp once, after the sums over data-parallel ranks.
+  bool partial_gradients = false;
+  bool head_takes_targets =
+      false;                ///< ModelCost::head_takes_targets: forward of the last block needs the micro-batch's targets
+  bool keep_order = false;  ///< gradients are reduced once, after the last micro-batch, even if sharded
   /// Each use of a tied weight has its own sum, over slots and ranks; these are added up last, so the bits do not depend on
   /// where the uses are.
   bool uses_apart = false;
   OffloadOptions offload = {};  ///< state kept in slower memory
+  int64_t upload_bytes = 0;     ///< a micro-batch as it is copied to a device, beside compute; 0: it is not
   MeshSizes mesh = {};          ///< sizes of the mesh axes
   int copies = 1;               ///< pipeline ranks that run each block, each on its micro-batches (copies.h)
 
@@ -100,6 +115,8 @@ struct Program {
   /// Calls of an instruction's block, or the loss, to other ranks while it runs.
   const std::vector<InnerCall>& inner_calls(const Instruction& instruction) const;
   int num_blocks() const { return static_cast<int>(block_names.size()); }  ///< blocks of the whole model
+  /// True if the block makes the losses: its forward reads the targets, as a loss does.
+  bool takes_targets(int block) const { return head_takes_targets && block + 1 == num_blocks(); }
   /// Elements of a block's whole weights.
   int64_t weight_numel(int block) const { return block_numel[block] + (block_frozen.empty() ? 0 : block_frozen[block]); }
   /// True if the block's update gathers its gradients from all shards.

@@ -33,6 +33,7 @@ struct LayoutRecipe {
   double gathered_mb = 0.0;            ///< MiB of whole weights held at once at most; 0: no limit
   std::string recompute = "none";      ///< "none" | "blocks" | "attention"
   int64_t recompute_every = 1;         ///< blocks: every k-th
+  int64_t loss_chunk = 0;              ///< gpt, llama: tokens whose logits and losses are made at a time; 0: all
   std::string precision = "fp32";      ///< "fp32" | "bf16" | "fp16"
   std::string reduction = "computed";  ///< dtype gradients are kept and reduced in: "computed" (follows precision) or "fp32"
   std::string offload_optimizer = "none";    ///< optimizer state: "none" | "host" | "disk"

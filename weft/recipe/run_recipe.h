@@ -25,6 +25,7 @@ struct RunRecipe {
   int64_t reproducible_tp = 0;     ///< 0: off; a power of two that layout.tp divides
   bool noise_scale = false;        ///< measure the gradient noise scale
   std::string device = "auto";     ///< "auto" | "cpu" | "cuda"
+  bool graph = false;              ///< on a GPU: a step is captured as a graph and replayed
   double timeout_s = 300.0;        ///< deadline of a collective
   std::string ports;               ///< "20000-20100": base/port_range.h; empty: WEFT_PORTS, or any
   int64_t restarts = 0;            ///< most restarts of a failed run by the launcher

@@ -147,6 +147,48 @@ TEST_P(Mismatches, EveryRankNamesBothCalls) {
 INSTANTIATE_TEST_SUITE_P(Comm, Mismatches, testing::Range(0, static_cast<int>(mismatches().size())),
                          [](const auto& info) { return mismatches()[info.param].name; });
 
+/// Calls that move no data are compared several at a time, as many as all ranks have made: each rank names the first that
+/// differs, and those before it hold.
+TEST(CallsInARow, TheFirstThatDiffersIsNamed) {
+  constexpr int kCalls = 40;
+  for (const int ranks : {2, 3}) {
+    for (const int wrong : {0, 12, 15, 16, kCalls - 1, kCalls}) {
+      SCOPED_TRACE(fmt::format("{} ranks, call {} differs", ranks, wrong));
+      std::vector<std::string> errors(static_cast<size_t>(ranks));
+      std::vector<int> held(static_cast<size_t>(ranks));
+      test::run_ranks(ranks, [&](World world) {
+        const Mesh mesh(world, {{"dp", ranks}});
+        const Group group = mesh.group(mesh.axis("dp"), {.backend = BackendKind::gloo, .timeout = 20s});
+        const bool is_wrong = world.rank() == 1;
+        std::vector<Work> works;
+        try {
+          for (int i = 0; i < kCalls; ++i) {
+            if (is_wrong && i % 9 == 0) std::this_thread::sleep_for(1ms);  // the others are ahead
+            works.push_back(group.barrier(fmt::format("call {}{}", i, is_wrong && i == wrong ? " of another" : "")));
+          }
+          for (Work& work : works) {
+            work.wait();
+            ++held[world.rank()];
+          }
+        } catch (const CommError& error) {
+          errors[world.rank()] = error.what();
+        }
+      });
+      for (int rank = 0; rank < ranks; ++rank) {
+        if (wrong == kCalls) {
+          EXPECT_EQ(held[rank], kCalls) << errors[rank];
+          continue;
+        }
+        EXPECT_LE(held[rank], wrong) << "the call that differs, and later ones";
+        for (const std::string& part : {fmt::format("in call number {}:", wrong + 1), fmt::format("\"call {}\"", wrong),
+                                        fmt::format("\"call {} of another\"", wrong)}) {
+          EXPECT_NE(errors[rank].find(part), std::string::npos) << errors[rank];
+        }
+      }
+    }
+  }
+}
+
 TEST(Failures, AMissingRankIsNamedAtTheDeadline) {
   for (BackendKind backend : {BackendKind::shm, BackendKind::gloo}) {
     std::string error;

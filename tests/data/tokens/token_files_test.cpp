@@ -89,11 +89,12 @@ TEST(TokenFiles, HeadersAreFollowed) {
   };
   for (const auto& [name, bytes] : files) {
     const std::string path = folder.write(name, bytes);
-    for (const TokenType type : {TokenType::u16, TokenType::u32}) EXPECT_EQ(ids_in(path, type), ids) << name;
+    for (const TokenType type : {TokenType::u16, TokenType::u32, TokenType::as_file})
+      EXPECT_EQ(ids_in(path, type), ids) << name;
     const std::string alone = folder.file("alone-" + name);
     std::filesystem::create_directory(alone);
     std::filesystem::rename(path, std::filesystem::path(alone) / name);
-    EXPECT_EQ(ids_in(alone), ids) << name;
+    for (const TokenType type : {TokenType::u16, TokenType::as_file}) EXPECT_EQ(ids_in(alone, type), ids) << name;
   }
 }
 
@@ -110,7 +111,7 @@ TEST(TokenFiles, MegatronFilesHaveDocuments) {
     const std::string idx = folder.write(name + "/x_text_document.idx", index_of(code, code == 8 ? 2 : 4, lengths, marks));
     folder.write(name + "/notes.md", "read me");
     const std::string cache = folder.write(name + "/x_text_document_train_indexmap_9ns_doc_idx.npy", npy_of("<i4", 3, "0"));
-    const TokenStream whole(folder.file(name), TokenType::u16, 1 << 16), one(bin, TokenType::u32, 1 << 16);
+    const TokenStream whole(folder.file(name), TokenType::as_file, 1 << 16), one(bin, TokenType::u32, 1 << 16);
     EXPECT_EQ(all_of(whole), ids);
     EXPECT_EQ(all_of(one), ids);
     EXPECT_EQ(whole.document_starts(), (Ids{0, 3, 7}));
@@ -224,7 +225,10 @@ TEST(TokenFiles, PlainIdsAreNotMistakenForAnythingElse) {
   for (const int64_t first : {0, 80, 0x0280, 0x4b50, 0x8b1f, 0x5a42, 0xd8ff, 0xfeff}) {
     Ids ids = {first, 3, 1, 49, 50256, 11, 0, 0, 290, 262, 13, 198};
     EXPECT_EQ(ids_in(folder.write("x.bin", ids_as<uint16_t>(ids))), ids);
-    EXPECT_EQ(ids_in(folder.write("x.bin", ids_as<uint32_t>(ids)), TokenType::u32), ids);
+    const std::string path = folder.write("x.bin", ids_as<uint32_t>(ids));
+    EXPECT_EQ(ids_in(path, TokenType::u32), ids);
+    expect_input_error([&] { ids_in(path, TokenType::as_file); },
+                       {path, "does not say how wide its ids are", "data.tokenizer = \"uint16\" or \"uint32\""});
   }
   Ids characters;  // as from a character tokenizer
   for (const char c : std::string("a text of characters, whose ids are those of ASCII")) characters.push_back(c);

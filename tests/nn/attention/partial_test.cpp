@@ -26,20 +26,20 @@ const Shape kShapes[] = {{3, 3, 9, 9, AttentionMask::causal},
 
 at::Tensor random(at::IntArrayRef sizes, at::ScalarType dtype) { return at::randn(sizes).to(dtype); }
 
-TEST(AttentionPiece, BothKernelsEqualTheExactFormula) {
+TEST(AttentionPiece, KernelsEqualTheExactFormula) {
   for (const unsigned seed : test::seeds(3)) {
     SCOPED_TRACE(test::replay(seed));
     at::manual_seed(seed);
     for (const auto& [heads, kv_heads, queries, keys, mask] : kShapes) {
-      for (const at::ScalarType dtype : {at::kFloat, at::kBFloat16}) {
+      for (const auto& [dtype, width] : {std::pair(at::kFloat, 8), std::pair(at::kBFloat16, 8), std::pair(at::kBFloat16, 12)}) {
         const double bound = dtype == at::kFloat ? 2e-6 : 2e-2;
-        const at::Tensor q = random({2, heads, queries, 8}, dtype), dout = random(q.sizes(), dtype);
-        const at::Tensor k = random({2, kv_heads, keys, 8}, dtype), v = random(k.sizes(), dtype);
+        const at::Tensor q = random({2, heads, queries, width}, dtype), dout = random(q.sizes(), dtype);
+        const at::Tensor k = random({2, kv_heads, keys, width}, dtype), v = random(k.sizes(), dtype);
         const auto leaf = [](const at::Tensor& x) { return x.to(at::kDouble).requires_grad_(true); };
         const at::Tensor q2 = leaf(q), k2 = leaf(k), v2 = leaf(v);
         const at::Tensor exact = at::scaled_dot_product_attention(q2, k2, v2, {}, 0.0, mask == AttentionMask::causal, {}, true);
         exact.backward(dout.to(at::kDouble));
-        for (const AttentionKernel kernel : {AttentionKernel::flash, AttentionKernel::formula}) {
+        for (const AttentionKernel kernel : {AttentionKernel::flash, AttentionKernel::fused, AttentionKernel::formula}) {
           const at::NoGradGuard without_graph;
           const AttentionPiece piece = attend(q, k, v, mask, kernel);
           EXPECT_EQ(piece.out.scalar_type(), dtype);
@@ -64,7 +64,7 @@ TEST(AttentionPiece, JoinedPiecesAreTheWhole) {
   // Scores far apart: none of the exponentials may overflow.
   const at::Tensor q = random({2, 2, 5, 8}, at::kFloat).mul(40.0), k = random({2, 2, 12, 8}, at::kFloat).mul(40.0);
   const at::Tensor v = random({2, 2, 12, 8}, at::kFloat);
-  for (const AttentionKernel kernel : {AttentionKernel::flash, AttentionKernel::formula}) {
+  for (const AttentionKernel kernel : {AttentionKernel::flash, AttentionKernel::fused, AttentionKernel::formula}) {
     const AttentionPiece exact = attend(q, k, v, AttentionMask::none, kernel);
     const auto piece = [&](int64_t first, int64_t count) {
       return attend(q, k.narrow(2, first, count), v.narrow(2, first, count), AttentionMask::none, kernel);

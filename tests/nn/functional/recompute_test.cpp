@@ -1,10 +1,12 @@
 // A part recomputed in backward: the same bits, and less memory kept.
 #include "weft/nn/functional/recompute.h"
 
+#include <ATen/Context.h>
 #include <ATen/ops/allclose.h>
 #include <ATen/ops/equal.h>
 #include <ATen/ops/gelu.h>
 #include <ATen/ops/ones.h>
+#include <ATen/ops/rand.h>
 #include <ATen/ops/randn.h>
 #include <c10/core/GradMode.h>
 #include <c10/core/StorageImpl.h>
@@ -107,6 +109,28 @@ TEST(Recompute, RunsOnceWhereThereIsNoBackward) {
   feed.run(x, {}).sum().backward();
   EXPECT_EQ(feed.runs, 2);
   EXPECT_TRUE(feed.down.weight.value.grad().ne(0.0).any().item<bool>());
+}
+
+/// The generators' state is kept only for a part that draws from them: repeating another leaves them as they are.
+TEST(Recompute, RepeatsTheDrawsOfGenerators) {
+  for (const PartDraws draws : {PartDraws::generators, PartDraws::keys}) {
+    std::vector<at::Tensor> drawn;
+    const at::Tensor x = at::ones({8}).requires_grad_(true);
+    const auto part = [&drawn](const at::Tensor& in) {
+      drawn.push_back(at::rand({8}));
+      return in.mul(drawn.back());
+    };
+    at::manual_seed(3);
+    recompute(part, x, draws).sum().backward();
+    const at::Tensor next = at::rand({8});
+    at::manual_seed(3);
+    const at::Tensor first = at::rand({8}), second = at::rand({8}), third = at::rand({8});
+    ASSERT_EQ(drawn.size(), 2u);
+    const bool repeats = draws == PartDraws::generators;
+    EXPECT_TRUE(at::equal(drawn[0], first));
+    EXPECT_TRUE(at::equal(drawn[1], repeats ? first : second));
+    EXPECT_TRUE(at::equal(next, repeats ? second : third));
+  }
 }
 
 TEST(Recompute, UsesOfOneInputAddUp) {

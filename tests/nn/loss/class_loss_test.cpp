@@ -18,6 +18,7 @@
 #include "tests/nn/relative_error.h"
 #include "tests/support/refusal.h"
 #include "tests/support/seeds.h"
+#include "weft/nn/operators_path.h"
 
 namespace weft::class_loss_test {
 namespace {
@@ -65,6 +66,20 @@ TEST(ClassLoss, IsAsExactAsLibTorchs) {
       EXPECT_LT(relative_error(got.value, exact.value), 2 * relative_error(theirs.value, exact.value) + 1e-7);
       EXPECT_LT(relative_error(got.gradient, exact.gradient), 2 * relative_error(theirs.gradient, exact.gradient) + 1e-7);
     }
+  }
+}
+
+/// On a device, of logits of any type: the gradient has their type.
+TEST(ClassLoss, OnADeviceReadsNarrowLogits) {
+  const ForcedOperators forced;
+  at::manual_seed(5);
+  for (const at::ScalarType type : {at::kDouble, at::kFloat, at::kBFloat16, at::kHalf}) {
+    Case c = make_case(33, 1003);
+    c.logits = c.logits.to(type);
+    const Result got = ours(c), exact = of_libtorch(c, at::kDouble);
+    EXPECT_EQ(got.gradient.scalar_type(), type);
+    EXPECT_LT(relative_error(got.value, exact.value), 1e-6) << c10::toString(type);
+    EXPECT_LT(relative_error(got.gradient, exact.gradient), type == at::kBFloat16 ? 4e-3 : 1e-3) << c10::toString(type);
   }
 }
 

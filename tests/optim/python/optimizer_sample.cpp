@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "tests/support/write_samples.h"
+#include "weft/nn/exact_sums.h"
 #include "weft/nn/flat/flat_model.h"
 #include "weft/optim/make_optimizer.h"
 #include "weft/optim/weight_average.h"
@@ -91,9 +92,9 @@ std::vector<weft::NamedTensor> sample(const Case& c) {
     flat.flat(0).gradients.normal_();
     keep(fmt::format("gradient.{}.", step), flat.flat(0).gradients);
     const weft::UpdateStep update{.lr = 0.01 / (step + 1), .divisor = 1.0};
-    weft::TensorSquares squares(2 * flat.params().size());
+    const at::Tensor squares = weft::exact_sums(2 * static_cast<int64_t>(flat.params().size()), at::kCPU);
     optimizer->add_tensor_squares(update, squares);
-    optimizer->take_tensor_squares(update, squares);
+    optimizer->take_tensor_squares(update, weft::sums_in(squares));
     optimizer->update(0, update);
     keep(fmt::format("weight.{}.", step), flat.flat(0).weights.detach());
     weft::add_to_average(average, flat.flat(0).master, kDecay);

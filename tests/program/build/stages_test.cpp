@@ -93,6 +93,14 @@ TEST(Stages, blocks_of_a_stage_run_one_after_another) {
             "backward4.0 backward3.0 backward2.0 send_gradient1.0>0");
 }
 
+TEST(Stages, targets_are_loaded_before_a_head_that_takes_them) {
+  ModelCost model = toy_model(2);
+  model.head_takes_targets = true;
+  EXPECT_EQ(text(lists_of(model, schedule_named("gpipe").of(2, 2))[1]),
+            "receive_activation0.0<0 load0 forward1.0 receive_activation0.1<0 load1 forward1.1 "
+            "loss0 backward1.0 send_gradient0.0>0 loss1 backward1.1 send_gradient0.1>0");
+}
+
 TEST(Stages, a_block_that_cannot_be_split_runs_its_whole_backward_with_the_first_part) {
   ModelCost model = splittable(toy_model(4));
   model.blocks[1].splits = false;

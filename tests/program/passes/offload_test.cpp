@@ -3,7 +3,10 @@
 
 #include <gtest/gtest.h>
 
+#include <map>
+
 #include "tests/program/toy.h"
+#include "weft/program/build/build.h"
 #include "weft/program/cost.h"
 #include "weft/program/passes/recompute.h"
 #include "weft/program/passes/shard_parameters.h"
@@ -47,6 +50,33 @@ TEST(Offload, optimizer_state_and_shards_around_the_update) {
   EXPECT_EQ(text(offload_state({list[2]}, {.weights = true})), "reload_weights0 update0-0 offload_weights0");
   EXPECT_EQ(text(offload_state({list[2]}, {.optimizer = true, .weights = true})),
             "reload_weights0 reload_optimizer0 update0-0 offload_optimizer0 offload_weights0");
+}
+
+// By kind and direction: an input, two numbers of state and some more per element, float32 weights, of which frozen ones and
+// what no update has changed do not leave.
+TEST(Offload, copies_are_declared) {
+  ModelCost model = toy_model(3);
+  for (BlockCost& block : model.blocks) block.states = 3, block.part_state = 64, block.frozen_numel = 128;
+  const Program program = build_program(model, {.shard = 2,
+                                                .shard_level = ShardLevel::parameters,
+                                                .recompute = {.every = 1},
+                                                .offload = {.activations = true, .optimizer = true, .weights = true},
+                                                .weight_bytes = 2,
+                                                .micro_batches = 2});
+  std::map<std::string, std::vector<int64_t>> copied;
+  for (const Instruction& x : program.of(0)) {
+    EXPECT_TRUE(x.lane == Lane::copy || x.copy_bytes == 0) << text(x);
+    if (x.lane == Lane::copy && x.first == 0) copied[fmt::format("{} {}", name(x.op), name(x.what))].push_back(x.copy_bytes);
+    if (x.what == Payload::input) copied[std::string(name(x.op)) + " input"].push_back(x.copy_bytes);
+  }
+  constexpr int64_t kNumel = 256 / 2, kFrozen = 128 / 2;  // of a rank
+  const std::vector<int64_t> state = {4 * (3 * kNumel + 32)}, in(4, 4 * (kNumel + kFrozen));
+  EXPECT_EQ(copied["reload optimizer state"], state);
+  EXPECT_EQ(copied["offload optimizer state"], state);
+  EXPECT_EQ(copied["reload weights"], in) << "for three gathers and the update";
+  EXPECT_EQ(copied["offload weights"], (std::vector<int64_t>{0, 0, 0, 4 * kNumel}));
+  EXPECT_EQ(copied["offload input"], copied["reload input"]);
+  EXPECT_EQ(copied["reload input"], (std::vector<int64_t>{40, 40})) << "the output of block 0";
 }
 
 TEST(Offload, shards_around_every_gather) {

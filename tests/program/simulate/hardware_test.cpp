@@ -59,13 +59,10 @@ TEST(WorkTime, copies_move_their_bytes) {
   const Hardware hardware = {.offload = {.latency_s = 1.0, .bytes_per_s = 1000.0}};
   const WorkTime work(program, hardware);
   Instruction x = on_block(Op::offload);
-  x.what = Payload::optimizer;
-  EXPECT_EQ(work.copy_seconds(x), 9.0);
-  x.what = Payload::weights;
-  EXPECT_EQ(work.copy_seconds(x), 5.0);
-  x.what = Payload::input;
-  x.frees = 500;
+  x.copy_bytes = 500;
   EXPECT_EQ(work.copy_seconds(x), 1.5);
+  x.copy_bytes = 0;
+  EXPECT_EQ(work.copy_seconds(x), 0.0) << "of nothing";
 }
 
 TEST(WorkTime, measured_times_take_precedence) {

@@ -73,7 +73,7 @@ TEST(SimulateRefusals, unknown_slower_memory_is_named) {
   Hardware hardware = slow_device();
   hardware.offload = kUnknown;
   const Program program = copies(
-      {{.op = Op::reload, .lane = Lane::copy, .first = 0, .last = 1, .micro = 0, .what = Payload::input, .allocates = 12}}, 1);
+      {{.op = Op::reload, .lane = Lane::copy, .first = 0, .last = 1, .micro = 0, .what = Payload::input, .copy_bytes = 12}}, 1);
   EXPECT_NE(error_of(program, hardware).find("has no offload, which moving state out needs: add [offload]"), std::string::npos);
 }
 

@@ -169,7 +169,7 @@ TEST(Simulate, copies_run_one_at_a_time_overlapping_compute) {
   for (int i = 0; i < 2; ++i) {
     list.insert(
         list.begin() + 1 + i,
-        {.op = Op::reload, .lane = Lane::copy, .first = 0, .last = 1, .micro = 0, .what = Payload::input, .allocates = 12});
+        {.op = Op::reload, .lane = Lane::copy, .first = 0, .last = 1, .micro = 0, .what = Payload::input, .copy_bytes = 12});
   }
   list[4].waits = {1, 2};
   Hardware hardware = slow_device();

@@ -151,6 +151,36 @@ TEST(VerifyPipeline, micro_batches_are_added_in_order) {
                                           "micro-batch 0 has not been added to its gradients yet"}});
 }
 
+TEST(VerifyPipeline, targets_are_loaded_before_a_head_that_makes_the_losses) {
+  const auto late = [](List& x) { move(x, find(x, "load1"), find(x, "loss1") - 1); };
+  ModelCost model = toy_model(4);
+  model.head_takes_targets = true;
+  Program program = build_program(model, pipelined({.dp = 2}, schedule_named("1f1b"), 2, 3));
+  expect_all_found(program, {{"between head and loss", Defect::use_before_load, late,
+                              "(forward of block 3 'layer3' on micro-batch 1): micro-batch 1 has not been loaded yet; the "
+                              "block makes the losses from its targets",
+                              1},
+                             {"after the loss", Defect::use_before_load, moving("load0", "loss0"), "from its targets", 1},
+                             {"not loaded", Defect::use_before_load, dropping("load2"), "from its targets", 1}});
+  // Without such a head, loads before the losses suffice.
+  program.head_takes_targets = false;
+  List& list = program.lists[1];
+  late(list);
+  list = link_waits(list, program, program.buffers[1]);
+  verify(program);
+}
+
+TEST(VerifyPipeline, a_head_that_makes_the_losses_waits_for_targets_on_another_lane) {
+  ModelCost model = toy_model(4);
+  model.head_takes_targets = true;
+  Program program = build_program(model, pipelined({}, schedule_named("1f1b"), 2, 3));
+  List& list = program.lists[1];
+  list[find(list, "load0")].lane = Lane::copy;
+  list = link_waits(list, program, program.buffers[1]);
+  const auto impatient = [](List& x) { stop_waiting(x, find(x, "forward3.0"), find(x, "load0")); };
+  expect_all_found(program, {{"no wait", Defect::use_before_load, impatient, "from its targets", 1}}, Waits::as_spoiled);
+}
+
 // Placement of another cut of the same model.
 Program recut(int place) {
   const auto cut = [](const std::vector<int>& first_block) {

@@ -93,6 +93,7 @@ class FieldDamage {
     number(*any_of({&program_.shards, &program_.inner_shards, &program_.weight_bytes, &program_.gradient_bytes,
                     &program_.micro_batches, &program_.slots, &program_.replicas, &program_.copies}));
     program_.needs_norm = random_.one_in(2);
+    program_.head_takes_targets = random_.one_in(4);
   }
 
   void change_call() {
@@ -150,8 +151,8 @@ class FieldDamage {
         x->flops = random_.one_in(2) ? std::numeric_limits<double>::quiet_NaN() : random_.one_in(2) ? 1e300 : -1e300;
         return;
       case 6: {
-        int64_t* const bytes[] = {&x->wire_bytes, &x->peak, &x->allocates, &x->frees};
-        return number(*bytes[random_.below(4)]);
+        int64_t* const bytes[] = {&x->wire_bytes, &x->copy_bytes, &x->peak, &x->allocates, &x->frees};
+        return number(*bytes[random_.below(5)]);
       }
       case 7:  // to another place: both ends of its range
         x->first = random_.below(9) - 1;

@@ -84,6 +84,8 @@ TEST_F(HostChecks, Links) {
   expect(links_line(pairs, hosts), CheckVerdict::ok, "6 pairs: 1.00 GiB/s to 1.00 GiB/s, latency up to 10.0 us");
   pairs[0].bytes_per_s[1] = 1 << 28;
   expect(links_line(pairs, hosts), CheckVerdict::failed, "rank 1 on b to rank 0 on a: 256 MiB/s", "weft netcheck");
+  for (PairTime& pair : pairs) pair.one_host = pair.shares_cores = true;
+  expect(links_line(pairs, {4, "a"}), CheckVerdict::ok, "not compared inside hosts whose ranks share cores");
 }
 
 TEST_F(HostChecks, Gpus) {

@@ -44,7 +44,7 @@ class SplitEmbedding : public Block {
     std::vector<ShardRange> ranges = sequence_ranges(context, ids.size(1));
     if (fault_ == Fault::local_positions) ranges = {{0, ids.size(1)}};
     Context alone = context;
-    alone.tp = recorded_group("tp", context.tp.size(), std::make_shared<CallRecord>());  // moves nothing
+    alone.tp = recorded_group("tp", context.tp.size(), std::make_shared<RecordedCalls>());  // moves nothing
     const at::Tensor rows = tokens_(ids, fault_ == Fault::tokens_not_summed ? alone : context);
     return {rows.add(positions_(shard_positions(ranges, ids.device()), context))};
   }

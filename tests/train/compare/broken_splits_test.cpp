@@ -118,7 +118,7 @@ INSTANTIATE_TEST_SUITE_P(
                            .layout = {.recompute_every = 1, .sequence_parallel = true},
                            .clip = 0.05,
                            .slots = 4,
-                           .rest_as = "tp 2"},
+                           .rest_as = "tp 2 with layout.sequence_parallel"},
                       Case{.name = "shard2_tp2_slots",
                            .axes = kShardTp,
                            .layout = {.shard_level = ShardLevel::parameters},
@@ -133,7 +133,7 @@ INSTANTIATE_TEST_SUITE_P(
                            .layout = {.recompute_every = 1, .attention_over = ContextMethod::all_to_all},
                            .clip = 0.05,
                            .slots = 4,
-                           .rest_as = "cp 2 x tp 2"}),
+                           .rest_as = "cp 2 x tp 2 with layout.context_attention"}),
     name_of);
 
 class BrokenSplits : public ::testing::TestWithParam<Case> {};

@@ -37,6 +37,7 @@ LayoutSettings full() {
                              .shard_level = ShardLevel::parameters,
                              .inner_shards = 2,
                              .recompute_every = 1,
+                             .loss_chunk = 64,
                              .sequence_parallel = true,
                              .attention_over = ContextMethod::ring,
                              .offload_optimizer = Offload::host,
@@ -45,10 +46,11 @@ LayoutSettings full() {
 }
 
 TEST(LayoutSwitches, AreAxesThenChoices) {
-  EXPECT_THAT(names(full()),
-              ElementsAre("pp", "shard", "cp", "tp", "layout.schedule", "layout.sequence_parallel", "layout.context_attention",
-                          "layout.shard_level", "layout.inner_shards", "layout.prefetch", "layout.recompute",
-                          "layout.offload_optimizer", "layout.offload_parameters", "layout.offload_activations"));
+  EXPECT_THAT(
+      names(full()),
+      ElementsAre("pp", "shard", "cp", "tp", "layout.schedule", "layout.sequence_parallel", "layout.context_attention",
+                  "layout.loss_chunk", "layout.shard_level", "layout.inner_shards", "layout.prefetch", "layout.recompute",
+                  "layout.offload_optimizer", "layout.offload_parameters", "layout.offload_activations"));
   EXPECT_THAT(names({.axes = {{"dp", 1}}, .options = {}}), ElementsAre());
   EXPECT_EQ(full().text(), "pp 2 x shard 4 x cp 2 x tp 2");
   EXPECT_EQ(full().ranks(), 32);

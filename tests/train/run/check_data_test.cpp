@@ -84,7 +84,10 @@ TEST_F(CheckData, FoldersOfImages) {
     EXPECT_EQ(json["sets"][0]["classes"][1]["images"], 3);
     EXPECT_EQ(json["stops_training"], true);
   }
-  EXPECT_FALSE(stops_training(check_data(images("image-folder", ", skip_bad = true"))));
+  const DataReport report = check_data(images("image-folder", ", skip_bad = true"));
+  EXPECT_FALSE(stops_training(report));
+  EXPECT_NE(data_report_text(report).find("evaluation: 2 images of 2 classes: 1 of each\n"), std::string::npos)
+      << data_report_text(report);
 }
 
 TEST_F(CheckData, ShardsWhoseKeysAreBad) {

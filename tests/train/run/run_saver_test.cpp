@@ -37,7 +37,10 @@ class Rank {
     const Batch batch = job("gpt").batch_of(trainer_.steps_done());
     saver_->hear(trainer_.step(slice(batch, world_.rank() * kGlobalBatch / 2, kGlobalBatch / 2)).votes);
   }
-  bool after_step(bool asks_again = false) { return saver_->after_step(now_, now_, /*is_last=*/false, asks_again); }
+  bool after_step(bool asks_again = false) {
+    saver_->is_due(now_, now_, /*is_last=*/false, asks_again);
+    return saver_->after_step(/*is_last=*/false);
+  }
   RunSaver& saver() { return *saver_; }
   const std::vector<std::string>& saved() const { return saved_; }
 
@@ -68,6 +71,20 @@ TEST(RunSaver, ItIsRankZerosClockThatCounts) {
   EXPECT_EQ(saved, (std::vector<std::string>{folder.file("runs/step-00000002"), folder.file("runs/step-00000004")}));
 }
 
+/// On a device the results of two steps may be read at once.
+TEST(RunSaver, VotesOfSeveralStepsAddUp) {
+  const test::TempFolder folder;
+  test::run_ranks(2, [&](World world) {
+    Rank rank(world, folder.file("runs"), {.amount = 100.0, .unit = LengthUnit::seconds}, {});
+    rank.step({});
+    rank.saver().hear({1.0, 0.0});
+    rank.saver().hear({0.0, 0.0});
+    EXPECT_TRUE(rank.saver().is_due({}, {}, /*is_last=*/false, /*asks_again=*/false));
+    EXPECT_FALSE(rank.saver().is_due({}, {}, false, false)) << "heard once";
+    rank.saver().finish();
+  });
+}
+
 /// One that comes after the votes is heard by the next ones, or before what takes long.
 TEST(RunSaver, OneRanksSignalEndsAllAfterTheSameStep) {
   const test::TempFolder folder;
@@ -88,7 +105,9 @@ TEST(RunSaver, OneRanksSignalEndsAllAfterTheSameStep) {
         ++step;
         rank.step({.steps = static_cast<double>(step)});
         if (mine && step == 2) asked = true;
-        if (c.before_evaluation && rank.saver().is_stop_asked()) EXPECT_EQ(step, 2);
+        if (c.before_evaluation && rank.saver().is_stop_asked()) {
+          EXPECT_EQ(step, 2);
+        }
         ended = rank.after_step(c.asks_again);
       }
       EXPECT_TRUE(ended);

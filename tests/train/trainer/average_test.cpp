@@ -12,6 +12,7 @@
 #include "tests/support/refusal.h"
 #include "tests/support/run_ranks.h"
 #include "tests/train/jobs.h"
+#include "tests/train/one_batch.h"
 #include "tests/train/weights_of.h"
 #include "weft/base/error.h"
 #include "weft/checkpoint/format/compare_checkpoints.h"
@@ -114,19 +115,6 @@ TEST(Average, IsWholeWhereLayersAreSplit) {
     expect_close(train_ranks(job("split_llama"), split, 4, Sgd{.momentum = 0.9}, kSteps), one, 1e-4, /*values=*/true);
   }
 }
-
-/// The samples of a batch.
-class OneBatch final : public Dataset {
- public:
-  explicit OneBatch(Batch batch) : batch_(std::move(batch)) {}
-  int64_t size() const override { return batch_.target.size(0); }
-  Batch get(const std::vector<int64_t>& indices, int64_t /*epoch*/) const override {
-    return slice(batch_, indices.front(), static_cast<int64_t>(indices.size()));
-  }
-
- private:
-  Batch batch_;
-};
 
 using Values = test::Weights;
 using test::weights_of;

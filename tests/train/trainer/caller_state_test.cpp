@@ -7,6 +7,7 @@
 #include <ATen/core/LegacyTypeDispatch.h>
 #include <ATen/ops/arange.h>
 #include <ATen/ops/full.h>
+#include <ATen/ops/ones.h>
 #include <ATen/ops/randn.h>
 #include <ATen/ops/tensor.h>
 #include <ATen/ops/zeros.h>
@@ -23,6 +24,7 @@
 #include <torch/nn/modules/linear.h>
 
 #include <cfenv>
+#include <functional>
 #include <limits>
 #include <thread>
 
@@ -259,6 +261,26 @@ TEST(CallerState, IsThereInCallsFromWithinAStep) {
     return {.inputs = {at::full({2, 6}, static_cast<double>(asked))}, .target = at::zeros({2}, at::kLong)};
   });
   EXPECT_EQ(asked, 2);
+}
+
+TEST(CallerState, WhatChangesAStepInProgressIsRefused) {
+  const Batch batch{.inputs = {at::ones({2, 6})}, .target = at::zeros({2}, at::kLong)};
+  using Call = std::function<void(Trainer&)>;
+  for (const Call& call : {Call([&](Trainer& trainer) { trainer.step([&] { return batch; }); }),
+                           Call([&](Trainer& trainer) { trainer.submit([&] { return batch; }); }),
+                           Call([&](Trainer& trainer) { trainer.predict(batch); }),
+                           Call([&](Trainer& trainer) { trainer.with_average([] {}); })}) {
+    Trainer trainer(Mesh(World(), {{"dp", 1}}), sequential_model("net", network()), Sgd{.lr = 0.1},
+                    {.global_batch = 4, .micro_batch = 2, .average = {.decay = 0.5}});
+    trainer.step([&] { return batch; });
+    const std::string error = refusal([&] {
+      trainer.step([&] {
+        call(trainer);
+        return batch;
+      });
+    });
+    EXPECT_NE(error.find("do that between steps"), std::string::npos) << error;
+  }
 }
 
 TEST(CallerState, ModulesMadeInInferenceModeAreRefused) {

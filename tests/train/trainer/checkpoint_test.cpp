@@ -13,6 +13,7 @@
 #include "tests/support/refusal.h"
 #include "tests/support/run_ranks.h"
 #include "tests/train/jobs.h"
+#include "tests/train/one_batch.h"
 #include "tests/train/weights_of.h"
 #include "weft/base/error.h"
 #include "weft/checkpoint/format/checkpoint_folder.h"
@@ -42,19 +43,6 @@ Batch batch(int64_t step) { return job("gpt").batch_of(step); }
 Trainer alone(const LayoutOptions& layout = {}, const OptimizerOptions& optimizer = AdamW{}) {
   return Trainer(Mesh(World(), {{"shard", 1}}), small(), optimizer, options(layout));
 }
-
-/// The samples of a batch, again and again.
-class OneBatch final : public Dataset {
- public:
-  explicit OneBatch(Batch batch) : batch_(std::move(batch)) {}
-  int64_t size() const override { return batch_.target.size(0); }
-  Batch get(const std::vector<int64_t>& indices, int64_t /*epoch*/) const override {
-    return slice(batch_, indices.front(), static_cast<int64_t>(indices.size()));
-  }
-
- private:
-  Batch batch_;
-};
 
 TEST(Checkpoint, HasStateOfTheCallersOwn) {
   const TempFolder folder;

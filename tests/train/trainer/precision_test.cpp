@@ -1,9 +1,13 @@
 // Narrow types: how close they come to float32 (fp16 may leave out its first steps), and fp16's dynamic loss scale.
+#include <ATen/ops/tensor.h>
 #include <gtest/gtest.h>
 
 #include <cmath>
 #include <limits>
+#include <numeric>
+#include <vector>
 
+#include "tests/optim/custom_lion.h"
 #include "tests/train/jobs.h"
 #include "weft/base/error.h"
 
@@ -64,6 +68,80 @@ TEST(LossScaling, OtherTypesTakeNoNormThatIsNotFinite) {
   updater.begin(7, 1e-3);
   EXPECT_EQ(updater.loss_scale(), 1.0);
   EXPECT_THROW(updater.accept(std::nan("")), NumericError);
+}
+
+/// On the CPU, whose kernels obey the same two numbers as a device's.
+TEST(GatedUpdates, ChangeNothingIfRefusedAndAreForgotten) {
+  for (const OptimizerOptions& optimizer :
+       {OptimizerOptions(AdamW{}), OptimizerOptions(Sgd{.momentum = 0.9}), OptimizerOptions(Lion{}),
+        OptimizerOptions(RmsProp{.momentum = 0.9}), OptimizerOptions(Adagrad{.weight_decay = 0.1}),
+        OptimizerOptions(test::gated_lion())}) {
+    FlatModel gated = tiny_model(), plain = tiny_model();
+    StepUpdater gates(gated, optimizer, {}, 0.0, false), plains(plain, optimizer, {}, 0.0, false);
+    ASSERT_TRUE(gates.limits());
+    std::vector<int> blocks;
+    for (int b = 0; b < gated.num_blocks(); ++b) {
+      blocks.push_back(b);
+      for (FlatModel* model : {&gated, &plain}) {
+        model->flat(b).master.fill_(1.0);
+        model->flat(b).owned_gradients.fill_(0.5);
+      }
+    }
+    const auto expect_same = [&](const char* what) {
+      for (const int b : blocks) EXPECT_TRUE(gated.flat(b).master.equal(plain.flat(b).master)) << what << ", block " << b;
+    };
+    const auto rate_of = [&](float rate) { return at::tensor({rate, static_cast<float>(gates.rate().number)}); };
+    for (StepUpdater* updater : {&gates, &plains}) {
+      updater->use_float32_rates();
+      updater->begin(0, 1e-3);
+    }
+    const auto fill = [&](double gradient) {  // an update may divide them
+      for (FlatModel* model : {&gated, &plain}) {
+        for (const int b : blocks) model->flat(b).owned_gradients.fill_(gradient);
+      }
+    };
+    gates.update_gated(blocks, at::tensor({4.0f, 1.0f}), rate_of(1e-3f));
+    gates.update_gated(blocks, at::tensor({4.0f, 1.0f}), rate_of(1e-3f));
+    expect_same("refused");
+    fill(0.5);
+    gates.forget_updates(2);
+    EXPECT_EQ(gates.optimizer().ages(), plains.optimizer().ages());
+    EXPECT_EQ(gates.rate().rate, 1e-3f);
+    EXPECT_EQ(gates.rate().number, 1);
+    gates.update_gated(blocks, at::tensor({4.0f, 0.0f}), rate_of(1e-3f));
+    plains.update_all(blocks, 4.0);
+    expect_same("made");
+    fill(0.25);
+    gates.update_gated(blocks, at::tensor({4.0f, 0.0f}), rate_of(2e-3f));
+    plains.begin(1, 2e-3);
+    plains.update_all(blocks, 4.0);
+    expect_same("at the rate that the device holds");
+    gates.count_updates({blocks[0]});
+    EXPECT_EQ(gates.optimizer().ages()[0], plains.optimizer().ages()[0] + 1);
+  }
+  FlatModel model = tiny_model();
+  EXPECT_TRUE(StepUpdater(model, test::gated_lion(), {}, 0.0, false).limits());
+  EXPECT_FALSE(StepUpdater(model, test::custom_lion(), {}, 0.0, false).limits());
+}
+
+/// As the host counts a step that it judges itself.
+TEST(LossScaling, OfStepsThatADeviceHasJudgedIsCountedWhenTheyAreRead) {
+  FlatModel model = tiny_model();
+  StepUpdater updater(model, AdamW{}, {}, 0.0, /*scaled=*/true);
+  ASSERT_TRUE(updater.limits());
+  updater.begin(0, 1e-3);
+  std::vector<int> blocks(static_cast<size_t>(model.num_blocks()));
+  std::iota(blocks.begin(), blocks.end(), 0);
+  for (const bool skipped : {false, true, false}) {
+    updater.count_updates(blocks);
+    updater.settle_update(skipped);
+  }
+  updater.begin(3, 1e-3);
+  EXPECT_EQ(updater.rate().number, 3) << "after two updates";
+  EXPECT_EQ(updater.scaling().scale, 32768.0);
+  EXPECT_EQ(updater.scaling().good_steps, 1);
+  EXPECT_EQ(updater.scaling().skipped_steps, 1);
+  EXPECT_EQ(updater.scale_for_device()->scale, 32768.0);
 }
 
 /// Gradients that overflow fp16 at the first scale: the step changes nothing, and is counted.

@@ -21,6 +21,7 @@
 #include "tests/support/refusal.h"
 #include "tests/support/run_ranks.h"
 #include "tests/train/jobs.h"
+#include "tests/train/one_batch.h"
 #include "weft/nn/loss/cross_entropy.h"
 #include "weft/nn/modules/module_block.h"
 
@@ -30,18 +31,6 @@ namespace {
 constexpr int64_t kSamples = 21;
 
 /// Samples of a job's batch that is larger than those it trains on: 21, so that the last micro-batch is short.
-class Samples : public Dataset {
- public:
-  explicit Samples(Batch batch) : batch_(std::move(batch)) {}
-  int64_t size() const override { return batch_.target.size(0); }
-  Batch get(const std::vector<int64_t>& indices, int64_t) const override {
-    return slice(batch_, indices.front(), static_cast<int64_t>(indices.size()));
-  }
-
- private:
-  Batch batch_;
-};
-
 Batch samples_of(const Job& job) {
   const Batch first = job.batch_of(100), second = job.batch_of(101);
   const auto both = [](const at::Tensor& a, const at::Tensor& b) { return at::cat({a, b}).narrow(0, 0, kSamples); };
@@ -75,7 +64,7 @@ struct Rank {
                  .layout = l.layout,
                  .communication = {.backend = l.backend}}),
         batch(samples_of(job(l.job))),
-        loader(std::make_shared<Samples>(batch), 2, data.index, data.size()) {
+        loader(std::make_shared<OneBatch>(batch), 2, data.index, data.size()) {
     for (int64_t number = 0; number < 2; ++number) step(l, number);
   }
   double step(const Layout& l, int64_t number) {
@@ -251,7 +240,7 @@ TEST(Predictions, RefuseInvalidBatchesAndALoaderOfAnotherShare) {
               rank.trainer.predict(Batch{{x, x.narrow(0, 0, 3)}, {}});
             }),
             "trainer: input 1 has 3 samples in a batch to predict, where input 0 has 21");
-  EvaluationLoader half(std::make_shared<Samples>(rank.batch), 2, 0, 2);
+  EvaluationLoader half(std::make_shared<OneBatch>(rank.batch), 2, 0, 2);
   EXPECT_NE(test::refusal([&] { rank.trainer.predict(half); }).find("is for data-parallel rank 0 of 2, this one is 0 of 1"),
             std::string::npos);
   EXPECT_EQ(rank.trainer.predict(rank.batch)[0].size(0), kSamples) << "none of that is the trainer's end";

@@ -90,6 +90,7 @@ Recorded record(const Recipe& recipe, const ResolvedLayout& layout) {
                             .cp = layout.cp,
                             .layout = {.recompute_parts = layout.options.recompute_parts,
                                        .sequence_parallel = layout.options.sequence_parallel,
+                                       .partial_gradients = layout.options.sequence_parallel && layout.tp > 1,
                                        .attention_over = layout.options.attention_over}};
   Model model = build_model(recipe.model);
   split_layers(model, layout.tp, 0);

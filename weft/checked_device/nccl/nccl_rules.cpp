@@ -9,7 +9,9 @@
 
 #include <algorithm>
 #include <map>
+#include <memory>
 #include <numeric>
+#include <thread>
 #include <torch/csrc/distributed/c10d/Backend.hpp>
 #include <torch/csrc/distributed/c10d/Store.hpp>
 #include <utility>
@@ -19,6 +21,7 @@
 #include "weft/checked_device/nccl/communicator.h"
 #include "weft/checked_device/nccl/nccl_work.h"
 #include "weft/checked_device/nccl/watchdog.h"
+#include "weft/checked_device/recorder.h"
 
 namespace weft::checked_device {
 
@@ -170,9 +173,11 @@ class NcclRules final : public c10d::Backend {
     return start(*group_, c10d::OpType::COALESCED, std::move(launch));
   }
 
+  /// As NCCL's, returns when no graph holds calls of it.
   void abort() override {
     aborted_ = true;
     mover_->abort();
+    while (in_graphs_.use_count() > 1) std::this_thread::sleep_for(std::chrono::milliseconds(1));
   }
 
   void shutdown() override {
@@ -302,8 +307,20 @@ class NcclRules final : public c10d::Backend {
       const std::lock_guard lock(order_mutex());
       for (const at::Tensor& tensor : kept) allocation_of(tensor).recorded.push_back(actor_of(communicator.stream()));
     }
-    Launched launched = communicator.launch(std::move(launch));
-    return make_nccl_work(getRank(), operation, std::move(launched), communicator.stream(), std::move(kept));
+    const auto launched = std::make_shared<Launched>(communicator.launch(launch));
+    Recorder* recorder = records() ? recorder_on(device_.index()) : nullptr;
+    if (recorder != nullptr) {
+      const std::lock_guard lock(order_mutex());
+      std::string text = launch.what;
+      for (const at::Tensor& tensor : kept) text += " " + recorder->text_of(tensor);
+      recorder->add(std::move(text), [&communicator, launch, launched, held = in_graphs_] {
+        TORCH_CHECK(communicator.error().empty(), communicator.error());
+        *launched = communicator.launch(launch);
+      });
+      recorder->note_wait(actor_of(communicator.stream()), /*earlier_is_recorded=*/true);
+    }
+    return make_nccl_work(getRank(), operation, launched, communicator.stream(), std::move(kept),
+                          recorder != nullptr && recorder->is_graph());
   }
 
   const c10::intrusive_ptr<c10d::Store> store_;
@@ -316,6 +333,7 @@ class NcclRules final : public c10d::Backend {
   std::optional<Launch> coalesced_;
   bool eager_ = false;
   std::atomic<bool> aborted_ = false;
+  const std::shared_ptr<int> in_graphs_ = std::make_shared<int>();  ///< held by each recorded call
   bool shut_down_ = false;
   std::unique_ptr<Watchdog> watchdog_;
 };

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <chrono>
 #include <memory>
 #include <optional>
@@ -60,6 +61,8 @@ std::string slow_text(const std::vector<PairTime>& pairs, const std::vector<std:
   std::string text;
   for (const std::string& line : slow_links(pairs, hosts)) text += "  " + line + "\n";
   if (!text.empty()) return "\nslow:\n" + text;
+  if (std::all_of(pairs.begin(), pairs.end(), [](const PairTime& pair) { return pair.shares_cores; }))
+    return "\nranks share cores, so links are not compared\n";
   const bool compares = std::set<std::string>(hosts.begin(), hosts.end()).size() != 2;
   return compares ? "\nno link is slower than the others\n"
                   : "\nno link is slower than the others; the only link between the two hosts cannot be compared\n";

@@ -10,6 +10,7 @@
 #include "weft/base/units.h"
 #include "weft/cli/commands/commands.h"
 #include "weft/cli/options/recipe_options.h"
+#include "weft/cli/output/communication.h"
 #include "weft/cli/output/heading.h"
 #include "weft/cli/output/output.h"
 #include "weft/cli/output/time_files.h"
@@ -44,6 +45,7 @@ const SimulatedRank& least(const Ranks& ranks, double (*of)(const SimulatedRank&
 
 double exposed_s(const SimulatedRank& rank) { return rank.exposed_s; }
 double busy_s(const SimulatedRank& rank) { return rank.busy_s; }
+double launch_s(const SimulatedRank& rank) { return rank.launch_s; }
 double bytes(const SimulatedRank& rank) { return static_cast<double>(rank.memory.total()); }
 
 std::string percent(double part, double whole) { return fmt::format("{:.1f} %", whole > 0.0 ? 100.0 * part / whole : 0.0); }
@@ -74,6 +76,36 @@ std::string memory_lines(const Ranks& ranks, const Hardware& hardware) {
   return text;
 }
 
+std::string communication_line(const Program& program, const SimulatedRank& rank) {
+  const std::vector<Communication> all = communication_of(program, rank);
+  if (all.empty()) return "";
+  const auto exposed = std::count_if(all.begin(), all.end(), [](const Communication& x) { return x.exposed_s > 0.0; });
+  std::string remark = "collectives, messages and copies there";
+  if (const Communication* longest = most_exposed(all)) {
+    remark += fmt::format("; the longest: {}, {} of its {}", longest->what, format_duration(longest->exposed_s),
+                          format_duration(longest->seconds));
+  }
+  return line("", fmt::format("in {} of {}", exposed, all.size()), remark);
+}
+
+std::string launch_lines(const RecipeSimulation& result, const Hardware& hardware) {
+  if (!hardware.host_launch_s) return "";
+  const auto text = [](const char* what, const std::string& value, const Simulation& s, const std::string& more) {
+    const SimulatedRank& rank = most(s.ranks, launch_s);
+    return line(what, value,
+                fmt::format("{}rank {} waits {} for the host: {}, {}", more, rank.rank, format_duration(rank.launch_s),
+                            counted(rank.launches, "launch", "es"), counted(rank.host_waits, "wait of the host", "")));
+  };
+  const auto share = [](const Simulation& s) { return fmt::format("{:.1f} %", 100.0 * s.launch_bound_share()); };
+  std::string lines = text("launch-bound", share(result.simulation), result.simulation, "of the step; ");
+  if (result.captured) {
+    lines +=
+        text("captured", share(*result.captured), *result.captured,
+             fmt::format("of a step of {}, if it is a captured graph (run.graph); ", format_duration(result.captured->step_s)));
+  }
+  return lines;
+}
+
 std::string summary(const RecipeSimulation& result, const Hardware& hardware) {
   const Simulation& s = result.simulation;
   const SimulatedRank& busiest = most(s.ranks, busy_s);
@@ -88,6 +120,7 @@ std::string summary(const RecipeSimulation& result, const Hardware& hardware) {
   }
   text += line("exposed communication", format_duration(exposed.exposed_s),
                fmt::format("the most, on rank {}: {} of the step", exposed.rank, percent(exposed.exposed_s, s.step_s)));
+  text += communication_line(*result.plan.program, exposed) + launch_lines(result, hardware);
   text += line(
       "utilisation (MFU)", fmt::format("{:.1f} %", 100.0 * s.utilisation),
       fmt::format("of {}/s per device: {} per step{}", format_flops(peak), format_flops(s.model_flops),
@@ -139,11 +172,26 @@ nlohmann::ordered_json rank_json(const SimulatedRank& rank) {
           {"pp", rank.pp},
           {"busy_s", rank.busy_s},
           {"exposed_s", rank.exposed_s},
+          {"launch_s", rank.launch_s},
           {"waiting_s", rank.waiting_s},
           {"end_s", rank.end_s},
           {"flops", rank.flops},
           {"memory_bytes", rank.memory.total()},
           {"activation_bytes", rank.memory.of(MemoryCategory::activations)}};
+}
+
+nlohmann::ordered_json launch_json(const Simulation& s) {
+  const SimulatedRank& rank = most(s.ranks, launch_s);
+  return {{"step_s", s.step_s},        {"share", s.launch_bound_share()}, {"rank", rank.rank},
+          {"launch_s", rank.launch_s}, {"launches", rank.launches},       {"host_waits", rank.host_waits}};
+}
+
+nlohmann::ordered_json communication_json(const Program& program, const SimulatedRank& rank) {
+  nlohmann::ordered_json calls = nlohmann::ordered_json::array();
+  for (const Communication& call : communication_of(program, rank)) {
+    calls.push_back({{"what", call.what}, {"seconds", call.seconds}, {"exposed_s", call.exposed_s}});
+  }
+  return {{"rank", rank.rank}, {"calls", calls}};
 }
 
 void print_json(const RecipeSimulation& result, const Hardware& hardware) {
@@ -153,7 +201,8 @@ void print_json(const RecipeSimulation& result, const Hardware& hardware) {
   nlohmann::ordered_json ranks = nlohmann::ordered_json::array();
   for (const SimulatedRank& rank : s.ranks) ranks.push_back(rank_json(rank));
   const MeshSizes& mesh = result.plan.program->mesh;
-  const nlohmann::ordered_json json = {
+  const SimulatedRank& exposed = most(s.ranks, exposed_s);
+  nlohmann::ordered_json json = {
       {"world", result.plan.program->world_size()},
       {"mesh", {{"pp", mesh.pp}, {"dp", mesh.dp}, {"shard", mesh.shard}, {"cp", mesh.cp}, {"tp", mesh.tp}}},
       {"hardware", hardware.name},
@@ -164,7 +213,8 @@ void print_json(const RecipeSimulation& result, const Hardware& hardware) {
       {"bubble_share", s.bubble_share()},
       {"span_s", s.span_s},
       {"span_bubble_share", s.span_bubble_share()},
-      {"exposed_s", most(s.ranks, exposed_s).exposed_s},
+      {"exposed_s", exposed.exposed_s},
+      {"communication", communication_json(*result.plan.program, exposed)},
       {"flops", s.flops},
       {"model_flops", s.model_flops},
       {"mfu", s.utilisation},
@@ -175,6 +225,8 @@ void print_json(const RecipeSimulation& result, const Hardware& hardware) {
         {"least_on_rank", emptiest.rank},
         {"fits", bytes(fullest) <= hardware.memory_bytes}}},
       {"ranks", ranks}};
+  if (hardware.host_launch_s) json["launch_bound"] = launch_json(s);
+  if (result.captured) json["launch_bound"]["captured"] = launch_json(*result.captured);
   write_out(json.dump(2) + "\n");
 }
 

@@ -8,9 +8,11 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "weft/base/error.h"
+#include "weft/base/parse_number.h"
 #include "weft/base/printable.h"
 #include "weft/base/this_executable.h"
 #include "weft/base/units.h"
@@ -79,6 +81,42 @@ int signal_before_s(const SlurmArguments& arguments, const Recipe& recipe) {
   return before_s;
 }
 
+/// GPUs that a --gpus-per-node asks for: "8", "a100:8", "a100:4,h100:4"; empty if it is none of these.
+std::optional<int64_t> num_gpus(const std::string& text) {
+  int64_t sum = 0;
+  for (size_t begin = 0; begin <= text.size();) {
+    const size_t end = std::min(text.find(',', begin), text.size());
+    const std::string part = text.substr(begin, end - begin);
+    const auto number = parse_number<int>(std::string_view(part).substr(part.rfind(':') + 1));
+    if (!number || *number < 0) return std::nullopt;
+    sum += *number;
+    begin = end + 1;
+  }
+  return sum;
+}
+
+/// Throws unless the job's ranks take the GPUs that it asks for.
+void check_gpus(const SlurmArguments& arguments, const Recipe& recipe, int ranks_per_node) {
+  if (arguments.gpus_per_node.empty()) return;
+  const std::string asked = fmt::format("--gpus-per-node {}", printable(arguments.gpus_per_node));
+  if (recipe.run.device == "cpu") {
+    throw InputError(fmt::format("{}: {} sets run.device = \"cpu\", so its ranks take none; leave out one of them", asked,
+                                 printable(recipe.path)));
+  }
+  const std::optional<int64_t> gpus = num_gpus(arguments.gpus_per_node);
+  const bool shares = recipe.layout.backend == "shm" || recipe.layout.backend == "gloo";
+  if (!gpus || *gpus == 0 || *gpus == ranks_per_node || (*gpus < ranks_per_node && shares)) return;
+  throw InputError(fmt::format("{}: a rank takes one GPU, but a node has {}; use --ntasks-per-node {}, or -n {}{}", asked,
+                               counted(ranks_per_node, "rank"), *gpus, *gpus,
+                               *gpus < ranks_per_node ? "; with layout.backend = \"shm\" or \"gloo\" ranks share them" : ""));
+}
+
+/// Whether an option of sbatch asks for GPUs.
+bool asks_for_gpus(const std::string& option) {
+  return option.starts_with("--gpus") || option.starts_with("-G") ||
+         ((option.starts_with("--gres") || option.starts_with("--tres-per-")) && option.find("gpu") != std::string::npos);
+}
+
 void add_options(const SlurmArguments& arguments, std::vector<std::string>& options) {
   const auto add = [&options](const char* name, const std::string& value) {
     if (!value.empty()) options.push_back(fmt::format("{}={}", name, value));
@@ -131,9 +169,10 @@ void write_slurm_script(const SlurmArguments& arguments) {
   if (script.job_name.empty()) script.job_name = default_name(arguments.recipe);
   // SLURM gives a task one core by default, which a launcher's ranks would have to share.
   if (script.launcher && !script.cpus_per_task) script.cpus_per_task = script.ranks_per_node;
-  script.gpus = !arguments.gpus_per_node.empty();
+  check_gpus(arguments, recipe, script.ranks_per_node);
   script.signal_before_s = signal_before_s(arguments, recipe);
   add_options(arguments, script.options);
+  script.gpus = recipe.run.device != "cpu" && std::any_of(script.options.begin(), script.options.end(), asks_for_gpus);
   script.command = train_command(arguments);
   const std::string text = batch_script(script);
   if (arguments.out == "-") return write_out(text);
@@ -151,7 +190,7 @@ void add_resources(CLI::App& command, SlurmArguments& arguments) {
       ->excludes(tasks)
       ->check(CLI::Range(1, 4096));
   command.add_option("--cpus-per-task", script.cpus_per_task, "Cores per task")->check(CLI::Range(1, 1 << 16));
-  command.add_option("--gpus-per-node", arguments.gpus_per_node, "GPUs per node, such as 8 or a100:8");
+  command.add_option("--gpus-per-node", arguments.gpus_per_node, "GPUs per node, such as 8 or a100:8: one per rank");
   command.add_option("--mem", arguments.memory, "Memory per node, such as 200G");
   command.add_option("--time", arguments.time, "Time limit per job: minutes, 4:00:00 or 2-12:00:00. Default: partition's");
   command.add_option("-p,--partition", arguments.partition, "Partition");

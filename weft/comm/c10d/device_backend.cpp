@@ -63,10 +63,12 @@ Work DeviceBackend::all_to_all(const at::Tensor& output, const at::Tensor& input
 }
 
 Work DeviceBackend::send(const at::Tensor& tensor, int peer, std::string_view what) {
+  if (is_on_host(tensor)) return channel_->host().send(tensor, peer, what);
   return message(call(Operation::send, tensor, what, ReduceOp::sum, peer), tensor);
 }
 
 Work DeviceBackend::receive(const at::Tensor& tensor, int peer, std::string_view what) {
+  if (is_on_host(tensor)) return channel_->host().receive(tensor, peer, what);
   return message(call(Operation::receive, tensor, what, ReduceOp::sum, peer), tensor);
 }
 
@@ -120,6 +122,14 @@ void DeviceBackend::settle() {
   comparing_.clear();
   channel_->finish_messages();
   throw_if_failed();
+}
+
+void DeviceBackend::replayed(std::string_view what) {
+  throw_if_failed();
+  const Call call{.operation = Operation::barrier, .what = what};
+  bound_comparisons();
+  comparing_.push_back(channel_->compare(call));
+  channel_->follow_stream(call);
 }
 
 void DeviceBackend::bound_comparisons() {

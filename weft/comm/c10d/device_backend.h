@@ -33,14 +33,17 @@ class DeviceBackend : public Backend {
   Work receive(const at::Tensor& tensor, int peer, std::string_view what) override;
   Work barrier(std::string_view what) override;
   at::Tensor allocate(int64_t numel, at::ScalarType dtype, std::string_view what) override;
+  bool moves_host_tensors() const override { return true; }
 
   void throw_if_failed() override { channel_->throw_if_failed(); }
   void settle() override;
+  void replayed(std::string_view what) override;
 
  private:
   class Following;
 
   void follow(const Operations::Pending& work, FlatOperations::Step step);
+  bool is_on_host(const at::Tensor& tensor) const { return tensor.is_cpu() && !channel_->device().is_cpu(); }
   Work run(const Call& call, const std::function<void()>& action);
   Work message(const Call& call, const at::Tensor& tensor);
   void bound_comparisons();

@@ -17,6 +17,7 @@
 #include "weft/comm/c10d/device_engines.h"
 #include "weft/comm/c10d/engine_store.h"
 #include "weft/comm/c10d/operations.h"
+#include "weft/comm/graph/device_graph.h"
 #include "weft/comm/wait/await.h"
 
 namespace weft {
@@ -122,6 +123,7 @@ DeviceChannel::~DeviceChannel() {
   watch_.reset();
   messages_.reset();
   records_.reset();
+  if (aborting_.joinable()) aborting_.join();
   if (aborted_) return;
   try {
     engine_->shutdown();
@@ -172,8 +174,14 @@ void DeviceChannel::pass_on(int to, int from, const GroupPlan& plan) {
 
 std::shared_ptr<DeviceCall> DeviceChannel::follow(const Call& call, const c10::intrusive_ptr<c10d::Work>& work) {
   auto followed = std::make_shared<DeviceCall>(call, device_, work);
-  watch_->add(followed);
+  if (!is_captured(device_)) watch_->add(followed);
   return followed;
+}
+
+void DeviceChannel::follow_stream(const Call& call) {
+  auto followed = std::make_shared<DeviceCall>(call, device_, c10::intrusive_ptr<c10d::Work>());
+  followed->mark_wait();
+  watch_->add(std::move(followed));
 }
 
 void DeviceChannel::report(const Call& call, const std::exception& error) {
@@ -186,10 +194,12 @@ void DeviceChannel::report(const Call& call, const std::exception& error) {
 
 void DeviceChannel::abort() {
   if (aborted_.exchange(true)) return;
-  try {
-    engine_->abort();
-  } catch (const std::exception&) {  // the group's own error says more
-  }
+  aborting_ = std::thread([engine = engine_] {
+    try {
+      engine->abort();
+    } catch (const std::exception&) {  // the group's own error says more
+    }
+  });
 }
 
 }  // namespace weft

@@ -2,7 +2,8 @@
 //
 // The engine runs each call on its own stream, after the work on the caller's stream, and a Work makes the caller's stream wait
 // for it; the host continues. Beside it
-// - a companion Gloo group compares the calls in its own thread, and MessageChecks the two calls of each message,
+// - a companion Gloo group compares the calls in its own thread, and MessageChecks the two calls of each message; it also moves
+//   tensors of the host,
 // - DeviceWatch follows the calls in flight in another.
 // A mismatch, a rank that has gone or a missed deadline aborts the calls in flight and is thrown by the next call or wait.
 //
@@ -21,6 +22,7 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <thread>
 
 #include "weft/base/error.h"
 #include "weft/comm/c10d/device_watch.h"
@@ -49,9 +51,12 @@ class DeviceChannel {
   /// Begins to compare the ranks' calls; returns what to wait for, if anybody does.
   Work compare(const Call& call) { return records_->compare(call); }
   void compare_message(const Call& call) { messages_->add(call); }
+  Backend& host() { return *records_; }  ///< the companion group, for messages from host to host
   /// Waits until the messages so far have been compared, or the group has failed.
   void finish_messages() { messages_->finish(timeout_); }
-  /// Follows a call whose last operation is `work`.
+  /// Follows what the current stream has been given, as part of the call.
+  void follow_stream(const Call& call);
+  /// Follows a call whose last operation is `work`; not one that is captured, which nobody may ask about.
   std::shared_ptr<DeviceCall> follow(const Call& call, const c10::intrusive_ptr<c10d::Work>& work);
   void throw_if_failed() { records_->throw_if_failed(); }
   /// Runs `action`, part of a call; its error names the call and, if the channel has failed, the cause.
@@ -71,6 +76,8 @@ class DeviceChannel {
   [[noreturn]] void report(const Call& call, const std::exception& error);
   void warm_up(const GroupPlan& plan);
   void pass_on(int to, int from, const GroupPlan& plan);
+  /// Ends the calls in flight, in a thread of its own: NCCL returns only when no captured graph holds calls of the channel,
+  /// which the caller may be the one to drop.
   void abort();
 
   Axis axis_;
@@ -81,6 +88,7 @@ class DeviceChannel {
   c10::intrusive_ptr<c10d::Backend> engine_;
   std::string kind_;
   std::atomic<bool> aborted_ = false;
+  std::thread aborting_;  ///< once aborted_
   std::unique_ptr<MessageChecks> messages_;
   std::unique_ptr<DeviceWatch> watch_;
 };

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "weft/comm/c10d/gloo_engine.h"
+#include "weft/comm/graph/device_graph.h"
 
 namespace weft {
 namespace {
@@ -49,7 +50,7 @@ DeviceCall::DeviceCall(const Call& call, at::Device device, const c10::intrusive
 }
 
 void DeviceCall::mark_wait() {
-  if (device_.is_cpu()) return;
+  if (device_.is_cpu() || is_captured(device_)) return;
   const c10::impl::VirtualGuardImpl device(device_.type());
   auto event = std::make_shared<c10::Event>(device_.type());
   event->record(device.getStream(device_));

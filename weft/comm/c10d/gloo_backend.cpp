@@ -3,6 +3,7 @@
 #include <ATen/ops/zeros.h>
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <csignal>
 #include <cstring>
 #include <exception>
@@ -10,6 +11,7 @@
 
 #include "weft/base/hash.h"
 #include "weft/base/without_signal.h"
+#include "weft/comm/c10d/compared_operations.h"
 #include "weft/comm/c10d/operations.h"
 #include "weft/comm/c10d/peer_watch.h"
 #include "weft/comm/host/host_name.h"
@@ -51,43 +53,23 @@ c10::intrusive_ptr<GlooEngine> connect(const GroupPlan& plan) {
   }
 }
 
-/// Exchanges the ranks' records before each call.
-class ComparedOperations : public FlatOperations {
- public:
-  ComparedOperations(const c10::intrusive_ptr<GlooEngine>& engine, const Axis& axis, bool tree_order, Finish finish)
-      : FlatOperations(engine, axis.index, axis.size(), tree_order, std::move(finish)),
-        axis_(axis),
-        own_(at::zeros({static_cast<int64_t>(sizeof(CallRecord))}, at::kByte)),
-        all_(at::zeros({static_cast<int64_t>(sizeof(CallRecord)) * axis.size()}, at::kByte)) {}
-
-  void begin(const Call& call, uint64_t number) override {
-    CallRecord own;
-    write_record(own, call, number);
-    std::memcpy(own_.data_ptr(), &own, sizeof(own));
-    gather_bytes(all_, own_);
-    std::vector<CallRecord> records(axis_.size());
-    std::memcpy(records.data(), all_.const_data_ptr(), sizeof(CallRecord) * axis_.size());
-    for (int rank = 1; rank < axis_.size(); ++rank) {
-      if (!match(records[0], records[rank])) throw CommError(describe_mismatch(axis_, 0, records[0], rank, records[rank]));
-    }
-  }
-
- private:
-  Axis axis_;
-  at::Tensor own_, all_;  ///< records
-};
-
 }  // namespace
 
 class GlooBackend::Task : public Work::State {
  public:
-  Task(const GlooBackend& backend, const Call& call, uint64_t number, std::function<void()> run)
-      : backend_(backend), call_(call), what_(call.what), number_(number), run_(std::move(run)) {
+  Task(const GlooBackend& backend, const Call& call, uint64_t number, std::function<void()> run, bool moves_data)
+      : backend_(backend), call_(call), what_(call.what), number_(number), run_(std::move(run)), moves_data_(moves_data) {
     call_.what = what_;
   }
 
   const Call& call() const { return call_; }
   uint64_t number() const { return number_; }
+  bool moves_data() const { return moves_data_; }
+  CallRecord record() const {
+    CallRecord record;
+    write_record(record, call_, number_);
+    return record;
+  }
   void run() { run_(); }
   void finish(std::optional<GroupFailure> failure) {
     run_ = nullptr;  // releases the tensors
@@ -112,6 +94,7 @@ class GlooBackend::Task : public Work::State {
   std::string what_;
   uint64_t number_;
   std::function<void()> run_;
+  bool moves_data_;
   std::mutex mutex_;
   std::condition_variable changed_;
   bool done_ = false;
@@ -177,10 +160,10 @@ void GlooBackend::close_under_lock() {
   engine_->close();
 }
 
-Work GlooBackend::submit(const Call& call, std::function<void()> run) {
+Work GlooBackend::submit(const Call& call, std::function<void()> run, bool moves_data) {
   throw_if_failed();
   const std::lock_guard lock(mutex_);
-  auto task = std::make_shared<Task>(*this, call, ++calls_, std::move(run));
+  auto task = std::make_shared<Task>(*this, call, ++calls_, std::move(run), moves_data);
   tasks_.push_back(task);
   changed_.notify_all();
   return Work(task);
@@ -197,23 +180,33 @@ void GlooBackend::run_tasks() {
   while (true) {
     changed_.wait(lock, [this] { return stopping_ || !tasks_.empty(); });
     if (tasks_.empty()) return;
-    const std::shared_ptr<Task> task = tasks_.front();
+    Tasks next = {tasks_.front()};
+    for (size_t i = 1; i < std::min(tasks_.size(), kMostCompared) && !next.front()->moves_data() && !tasks_[i]->moves_data();)
+      next.push_back(tasks_[i++]);
     lock.unlock();
-    run(*task);
+    const size_t ended = run(next);
     lock.lock();
-    tasks_.pop_front();
+    tasks_.erase(tasks_.begin(), tasks_.begin() + static_cast<std::ptrdiff_t>(ended));
     if (tasks_.empty()) changed_.notify_all();
   }
 }
 
-void GlooBackend::run(Task& task) {
+/// Runs the first of these tasks, and with it more of those that move no data. Returns how many.
+size_t GlooBackend::run(const Tasks& tasks) {
   const auto begin = Clock::now();
+  Task& task = *tasks.front();
+  size_t begun = 0;
   std::optional<GroupFailure> failure;
   try {
     GlooBackend::throw_if_failed();  // not virtual: a derived class may be ending
     try {
       const PeerWatch::Looking looking(watch_.get());
-      operations_->begin(task.call(), task.number());
+      if (!task.moves_data()) {
+        std::vector<CallRecord> records;
+        for (const std::shared_ptr<Task>& one : tasks) records.push_back(one->record());
+        begun = operations_->begin_some(records);
+      }
+      if (begun == 0) operations_->begin(task.call(), task.number());
       task.run();
     } catch (const CommError& error) {
       set_failure({lost_rank_of(error), error.what()});
@@ -225,7 +218,9 @@ void GlooBackend::run(Task& task) {
   } catch (const std::exception& error) {
     failure = {lost_rank_of(error), error.what()};
   }
-  task.finish(std::move(failure));
+  const size_t ended = std::max<size_t>(begun, 1);
+  for (size_t i = 0; i < ended; ++i) tasks[i]->finish(failure);
+  return ended;
 }
 
 RankRow GlooBackend::wait_row(const Call& call, uint64_t number) const {

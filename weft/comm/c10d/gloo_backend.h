@@ -3,8 +3,9 @@
 //
 // The destructor returns once peers have joined the queued calls, or after the timeout.
 //
-// Every call first exchanges a CallRecord, so mismatched calls fail before data moves, with both sides named. That costs one
-// more small message per call. While it waits, the thread checks whether a rank of its host has ended or failed.
+// Before a call the ranks compare it by its hash, so mismatched calls fail before data moves, with both sides named. That costs
+// one more small message per call, or for several calls in a row that move no data: those that a device's engine moves
+// (device_channel.h). While it waits, the thread checks whether a rank of its host has ended or failed.
 #pragma once
 
 #include <condition_variable>
@@ -14,6 +15,7 @@
 #include <optional>
 #include <string>
 #include <thread>
+#include <vector>
 
 #include "weft/comm/c10d/gloo_engine.h"
 #include "weft/comm/call/backend.h"
@@ -68,9 +70,11 @@ class GlooBackend : public Backend {
   class Sending;
   class Receiving;
 
-  Work submit(const Call& call, std::function<void()> run);
+  using Tasks = std::vector<std::shared_ptr<Task>>;
+
+  Work submit(const Call& call, std::function<void()> run, bool moves_data = true);
   void run_tasks();
-  void run(Task& task);
+  size_t run(const Tasks& tasks);
   /// Table row of a wait: for all ranks in a collective, for the peer in a message.
   RankRow wait_row(const Call& call, uint64_t number) const;
   /// Waits for c10d: `ended(slice)` returns whether the operation ended within `slice`, and throws if it failed.

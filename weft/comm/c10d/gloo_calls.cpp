@@ -158,7 +158,8 @@ Work GlooBackend::all_to_all(const at::Tensor& output, const at::Tensor& input, 
 Work GlooBackend::barrier(std::string_view what) { return compare({.operation = Operation::barrier, .what = what}); }
 
 Work GlooBackend::compare(const Call& call) {
-  return submit(call, [this] { operations_->barrier(); });
+  return submit(
+      call, [this] { operations_->barrier(); }, /*moves_data=*/false);
 }
 
 Work GlooBackend::compare_message(const Call& call) {

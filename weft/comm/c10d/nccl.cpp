@@ -53,6 +53,12 @@ void keep_process() {
   for (const auto& [name, value] : values) {
     if (!c10::utils::has_env(name)) c10::utils::set_env(name, value);
   }
+  // NCCL would register the memory of calls in a captured graph, which it cannot where segments grow.
+  for (const char* name : {"PYTORCH_CUDA_ALLOC_CONF", "PYTORCH_ALLOC_CONF"}) {
+    const std::string allocator = c10::utils::get_env(name).value_or("");
+    if (allocator.find("expandable_segments:True") == std::string::npos || c10::utils::has_env("NCCL_GRAPH_REGISTER")) continue;
+    c10::utils::set_env("NCCL_GRAPH_REGISTER", "0");
+  }
 }
 
 /// Ranks that are threads would deadlock: NCCL connects, and waits for its peers, under c10d's lock (comm/c10d/operations.h).

@@ -7,8 +7,10 @@
 #include <functional>
 #include <mutex>
 #include <torch/csrc/distributed/c10d/Backend.hpp>
+#include <vector>
 
 #include "weft/comm/call/call.h"
+#include "weft/comm/call/call_record.h"
 
 namespace weft {
 
@@ -28,6 +30,8 @@ auto start_call(Start start, std::mutex& mutex = call_mutex()) {
   return start();
 }
 
+inline constexpr size_t kMostCompared = 16;  ///< calls that ranks compare at once
+
 /// Implementation of a group's calls. Group has checked the arguments.
 class Operations {
  public:
@@ -36,6 +40,10 @@ class Operations {
   /// Called before each call, including calls that move no data. Throws CommError that names both sides if the ranks' calls
   /// differ.
   virtual void begin(const Call&, uint64_t /*number*/) {}
+  /// The same for the first of several calls in a row that move no data, and perhaps for more of them: `records` holds this
+  /// rank's so far, at least one and at most kMostCompared. Returns the number of calls begun, at least one; zero: the
+  /// operations begin them one by one.
+  virtual size_t begin_some(const std::vector<CallRecord>& /*records*/) { return 0; }
   virtual void all_reduce(const at::Tensor& tensor, ReduceOp op) = 0;
   virtual void reduce_scatter(const at::Tensor& output, const at::Tensor& input, ReduceOp op) = 0;
   virtual void all_gather(const at::Tensor& output, const at::Tensor& input) = 0;

@@ -38,11 +38,17 @@ class Backend {
   virtual Work receive(const at::Tensor& tensor, int peer, std::string_view what) = 0;
   virtual Work barrier(std::string_view what) = 0;
   virtual at::Tensor allocate(int64_t numel, at::ScalarType dtype, std::string_view what) = 0;
+  /// Whether the tensors are on a device, yet send() and receive() take some on the CPU too.
+  virtual bool moves_host_tensors() const { return false; }
 
   /// Throws the error that has ended the group, if its calls fail on a device while the host continues.
   virtual void throw_if_failed() {}
   /// Waits until the ranks' calls so far have been compared; throws as throw_if_failed().
   virtual void settle() { throw_if_failed(); }
+
+  /// The device has been given calls of this group again, in a captured graph called `what`, on the current stream. The ranks
+  /// compare that as they do a call, and follow it to its end.
+  virtual void replayed(std::string_view /*what*/) {}
 
   /// Ends a call in flight, in another thread, with an error on this rank alone, which is leaving. Thread-safe.
   virtual void end_calls() {}

@@ -38,6 +38,17 @@ bool match(const CallRecord& a, const CallRecord& b) {
   return a.what_hash == b.what_hash && a.number == b.number && same_shape(read_record(a), read_record(b));
 }
 
+uint64_t hash_of(const CallRecord& record) {
+  const Call call = read_record(record);
+  const uint64_t reduce = call.reduces() ? static_cast<uint64_t>(call.reduce) : 0;
+  uint64_t hash = record.what_hash;
+  for (const uint64_t part : {record.number, static_cast<uint64_t>(call.operation), static_cast<uint64_t>(call.dtype), reduce,
+                              static_cast<uint64_t>(call.root), static_cast<uint64_t>(call.numel)}) {
+    hash = splitmix64(hash ^ part) + part;
+  }
+  return hash;
+}
+
 bool matches_receive(const CallRecord& sent, const Call& receive) {
   return sent.numel == receive.numel && sent.dtype == receive.dtype && sent.what_hash == fnv1a(receive.what);
 }

@@ -32,6 +32,8 @@ void write_record(CallRecord& record, const Call& call, uint64_t number);
 Call read_record(const CallRecord& record);
 
 bool match(const CallRecord& a, const CallRecord& b);
+/// The same for records that match(), and for others different but by a chance of 2^-64.
+uint64_t hash_of(const CallRecord& record);
 /// Returns whether a message is the one its receiver expects.
 bool matches_receive(const CallRecord& sent, const Call& receive);
 

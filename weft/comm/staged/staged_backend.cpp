@@ -103,7 +103,7 @@ class StagedBackend : public Backend {
 
   std::shared_ptr<Backend> host_;
   at::Device device_;
-  StagingStreams streams_;
+  CopyStreams streams_;
   std::mutex mutex_;
   std::condition_variable changed_;
   std::deque<std::shared_ptr<StagedCall>> calls_;  ///< the one that runs is first

@@ -3,19 +3,12 @@
 #include <ATen/ops/empty.h>
 #include <c10/core/GradMode.h>
 #include <c10/core/StreamGuard.h>
-#include <c10/core/impl/VirtualGuardImpl.h>
 
 #include <utility>
 
 namespace weft {
 
 namespace {
-
-c10::Stream pool_stream(at::Device device) {
-  return c10::impl::VirtualGuardImpl(device.type()).getStreamFromGlobalPool(device);
-}
-
-c10::Stream current_stream(at::Device device) { return c10::impl::VirtualGuardImpl(device.type()).getStream(device); }
 
 at::Tensor pinned_like(const at::Tensor& tensor) {
   if (!tensor.defined()) return {};
@@ -30,9 +23,7 @@ void copy(const at::Tensor& to, const at::Tensor& from, const c10::Stream& strea
 
 }  // namespace
 
-StagingStreams::StagingStreams(at::Device device) : to_host(pool_stream(device)), from_host(pool_stream(device)) {}
-
-StagedCall::StagedCall(StagedTensors tensors, const StagingStreams& streams, OnHost on_host)
+StagedCall::StagedCall(StagedTensors tensors, const CopyStreams& streams, OnHost on_host)
     : tensors_(std::move(tensors)),
       has_input_(tensors_.input.defined()),
       has_output_(tensors_.output.defined()),

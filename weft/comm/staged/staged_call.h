@@ -1,12 +1,10 @@
 // StagedCall: a call of a group whose tensors are on a device and whose data moves between pinned buffers on the host.
 //
-// Copies run on two streams of the group, one per direction, so that a result is not copied behind the inputs of later calls,
-// which wait for work of the caller.
+// Copies run on the group's own streams.
 #pragma once
 
 #include <ATen/core/Tensor.h>
 #include <c10/core/Event.h>
-#include <c10/core/Stream.h>
 
 #include <condition_variable>
 #include <functional>
@@ -14,16 +12,10 @@
 #include <optional>
 
 #include "weft/comm/call/work.h"
+#include "weft/comm/staged/copy_streams.h"
 #include "weft/comm/store/store_errors.h"
 
 namespace weft {
-
-/// The group's streams.
-struct StagingStreams {
-  explicit StagingStreams(at::Device device);
-  c10::Stream to_host;
-  c10::Stream from_host;
-};
 
 /// What a call reads and writes: the same tensor, or one of them undefined. Without graphs: a graph may hold the last reference
 /// to the group, which cannot be released in its own thread.
@@ -37,7 +29,7 @@ class StagedCall : public Work::State {
   using OnHost = std::function<Work(const StagedTensors& buffers)>;
 
   /// Begins to copy the input, after the work on the caller's current stream.
-  StagedCall(StagedTensors tensors, const StagingStreams& streams, OnHost on_host);
+  StagedCall(StagedTensors tensors, const CopyStreams& streams, OnHost on_host);
   ~StagedCall() override;
 
   /// In the group's thread: waits for the copy, runs the call on the host, and begins to copy the output back. Returns the
@@ -52,7 +44,7 @@ class StagedCall : public Work::State {
  private:
   StagedTensors tensors_, buffers_;
   bool has_input_, has_output_;
-  StagingStreams streams_;
+  CopyStreams streams_;
   OnHost on_host_;
   c10::Event ready_;   ///< the caller's work before the call
   c10::Event copied_;  ///< the copy that ends the call on the device

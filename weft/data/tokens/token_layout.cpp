@@ -104,6 +104,10 @@ TokenLayout megatron_layout(const std::string& path, const InputFile& file, std:
 }
 
 TokenLayout plain_layout(const std::string& path, const InputFile& file, TokenType type) {
+  if (type == TokenType::as_file && file.bytes > 0) {
+    throw InputError(
+        fmt::format("{}: it does not say how wide its ids are; set data.tokenizer = \"uint16\" or \"uint32\"", path));
+  }
   if (file.bytes % token_bytes(type) != 0) {
     throw InputError(fmt::format("{}: {} bytes, not a multiple of the token size {}; is it truncated, or data.tokenizer wrong?",
                                  path, file.bytes, token_bytes(type)));

@@ -22,12 +22,13 @@ struct TokenLayout {
   std::string index;   ///< path of Megatron's .idx
 };
 
-/// Bytes of an id.
+/// Bytes of an id, of any type but TokenType::as_file.
 int64_t token_bytes(TokenType type);
 
 /// Returns the layout of a file whose recipe says `type`: a header overrides the recipe, which decides for a file without one.
 /// All bytes of a text are tokens. An empty file has no ids. Throws InputError for a file of another kind (base/file_kind.h),
-/// for a length that does not fit its header or index or is not a multiple of the width, and if reading fails.
+/// for a length that does not fit its header or index or is not a multiple of the width, for TokenType::as_file if nothing says
+/// the width, and if reading fails.
 TokenLayout token_layout(const std::string& path, const InputFile& file, TokenType type);
 
 }  // namespace weft

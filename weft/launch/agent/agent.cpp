@@ -193,6 +193,7 @@ void Agent::report(const RankOutcome& outcome, Reported& reported) {
                  {"age_ns", age_of(error.time_ns)},
                  {"blame", error.blame == Blame::peer ? "peer" : "self"},
                  {"culprit", error.culprit},
+                 {"status", error.status},
                  {"text", error.text}});
   }
   if (std::exchange(reported.stopped, outcome.stopped) != outcome.stopped) {

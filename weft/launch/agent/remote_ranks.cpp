@@ -61,6 +61,7 @@ void RemoteRanks::take(const nlohmann::json& message) {
                              .rank = outcome->rank,
                              .blame = echo ? Blame::peer : Blame::self,
                              .culprit = message.at("culprit"),
+                             .status = message.value("status", 1),
                              .text = shortened(message.at("text").get<std::string>(), 4000)});
   } else if (kind == "ended" && !outcome->ended) {
     outcome->ended = true;

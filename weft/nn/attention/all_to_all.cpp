@@ -102,7 +102,7 @@ struct AllToAllAttention : torch::autograd::Function<AllToAllAttention> {
     const int64_t repeats = kv_head_repeats(q.size(1), k.size(1), call.group.size());
     const variable_list heads =
         to_heads(call, {q, repeat_heads(k, repeats), repeat_heads(v, repeats)}, "queries, keys and values");
-    const AttentionPiece whole = attend(heads[0], heads[1], heads[2], AttentionMask::causal, attention_kernel(q.device()));
+    const AttentionPiece whole = attend(heads[0], heads[1], heads[2], AttentionMask::causal, attention_kernel(q));
     ctx->saved_data["call"] = keep_call(call);
     ctx->saved_data["repeats"] = repeats;
     ctx->save_for_backward({heads[0], heads[1], heads[2], whole.out, whole.logsumexp});
@@ -115,7 +115,7 @@ struct AllToAllAttention : torch::autograd::Function<AllToAllAttention> {
     const variable_list saved = ctx->get_saved_variables();
     const at::Tensor dout = to_heads(call, {grads[0]}, "gradient of the output")[0];
     const AttentionGradients heads = attend_backward(dout, saved[0], saved[1], saved[2], {saved[3], saved[4]},
-                                                     AttentionMask::causal, attention_kernel(dout.device()));
+                                                     AttentionMask::causal, attention_kernel(dout));
     const variable_list own = to_tokens(call, {heads.q, heads.k, heads.v}, "gradients of queries, keys and values");
     return {own[0], sum_repeats(own[1], repeats), sum_repeats(own[2], repeats), {}};
   }

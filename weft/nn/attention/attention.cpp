@@ -91,8 +91,7 @@ at::Tensor attention(const at::Tensor& qkv, int64_t heads) {
 at::Tensor attention(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v) {
   check_grouped(q, k, v);
   if (has_weft_kernel(ModelOperation::attention, q.device())) return GroupedFlashAttention::apply(q, k, v);
-  const int64_t times = q.size(1) / k.size(1);
-  return merge_heads(fused_attention(q, repeat_heads(k, times), repeat_heads(v, times)));
+  return merge_heads(fused_attention(q, k, v));
 }
 
 at::Tensor attention(const at::Tensor& qkv, int64_t heads, const Context& context, const std::string& what,

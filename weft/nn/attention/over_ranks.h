@@ -35,9 +35,9 @@ namespace weft {
 /// rank's piece, so all ranks have the same work. Pieces are merged, and gradients summed, in float32.
 /// - Bytes sent: forward (n-1) 2 kv P E; backward (n-1) 2 kv P (E + 4).
 /// - Memory: keeps q, k, v and the output, no copies. Temporarily, forward: 4 kv P E, and two outputs in float32; backward:
-///   4 kv P E, 6 kv P and heads P sums in float32, and the gradients of one piece. On GPUs also the scores of a piece: up to
-///   two matrices of [batch, heads, own tokens, own tokens] in float32, three backward (AttentionKernel::formula), which
-///   `weft memory` does not count.
+///   4 kv P E, 6 kv P and heads P sums in float32, and the gradients of one piece and its kernel's scratch. Without a kernel
+///   for a device, type and head width (attention_kernel()) also the scores of a piece: up to two matrices of
+///   [batch, heads, own tokens, own tokens] in float32, three backward.
 ///
 /// `what` names the calls in errors. Throws InputError for shapes that do not fit or a sequence that cannot be cut this way,
 /// and the errors of Group's calls.
@@ -49,7 +49,7 @@ at::Tensor ring_attention(const at::Tensor& q, const at::Tensor& k, const at::Te
 /// several times.
 /// - Bytes sent: (n-1)/n (2 heads + 2 kv repeats) P E, forward and backward alike (kv_head_repeats()).
 /// - Memory: keeps copies of q, k, v and the output, exchanged. Temporarily, forward: twice q, k and v as sent; backward: three
-///   times. On GPUs also scores, as above, of [batch, own heads, tokens, tokens].
+///   times. Without a kernel also scores, as above, of [batch, own heads, tokens, tokens].
 ///
 /// `what` and errors as above; also throws InputError when the number of ranks does not divide the heads.
 at::Tensor all_to_all_attention(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, const Group& cp,

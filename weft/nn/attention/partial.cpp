@@ -1,7 +1,5 @@
 #include "weft/nn/attention/partial.h"
 
-#include <ATen/ops/_scaled_dot_product_flash_attention_for_cpu.h>
-#include <ATen/ops/_scaled_dot_product_flash_attention_for_cpu_backward.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/full.h>
 #include <ATen/ops/logaddexp.h>
@@ -13,6 +11,7 @@
 #include <cmath>
 #include <limits>
 
+#include "weft/nn/attention/fused_pieces.h"
 #include "weft/nn/attention/heads.h"
 #include "weft/nn/attention/tiled.h"
 #include "weft/nn/kernels/kernel_table.h"
@@ -28,9 +27,6 @@ at::ScalarType wide_type(const at::Tensor& q) { return q.scalar_type() == at::kD
 
 /// Log-sums to subtract from scores: where all of them are -inf, their exponentials become 0, as in LibTorch's softmax.
 at::Tensor subtrahend(const at::Tensor& logsumexp) { return logsumexp.masked_fill(logsumexp.eq(kNoKeys), 0); }
-
-/// Makes the elements of a head contiguous, as LibTorch's kernel requires.
-at::Tensor packed(const at::Tensor& x) { return x.stride(3) == 1 ? x : x.contiguous(); }
 
 double scale_of(const at::Tensor& q) { return 1.0 / std::sqrt(static_cast<double>(q.size(3))); }
 
@@ -78,8 +74,9 @@ bool is_nothing(const at::Tensor& q, const at::Tensor& k) { return q.numel() == 
 
 }  // namespace
 
-AttentionKernel attention_kernel(at::Device device) {
-  return has_weft_kernel(ModelOperation::partial_attention, device) ? AttentionKernel::flash : AttentionKernel::formula;
+AttentionKernel attention_kernel(const at::Tensor& q) {
+  if (has_weft_kernel(ModelOperation::partial_attention, q.device())) return AttentionKernel::flash;
+  return has_fused_kernel(q) ? AttentionKernel::fused : AttentionKernel::formula;
 }
 
 // The kernels group query heads themselves, and take any strides.
@@ -88,10 +85,9 @@ AttentionPiece attend(const at::Tensor& q, const at::Tensor& k, const at::Tensor
   check_grouped(q, k, v, mask);
   if (is_nothing(q, k)) return {at::zeros_like(q), at::full(q.sizes().slice(0, 3), kNoKeys, q.options().dtype(wide_type(q)))};
   if (kernel == AttentionKernel::formula) return attend_by_formula(q, k, v, mask);
-  if (fits_tiles(q, k, v)) return attend_in_tiles(q, k, v, mask);
-  auto [out, logsumexp] = at::_scaled_dot_product_flash_attention_for_cpu(packed(q), packed(k), packed(v), 0.0,
-                                                                          /*is_causal=*/mask == AttentionMask::causal);
-  return {out, logsumexp};
+  if (kernel == AttentionKernel::flash && fits_tiles(q, k, v)) return attend_in_tiles(q, k, v, mask);
+  const AttentionPiece piece = attend_fused(q, k, v, mask);
+  return {piece.out, piece.logsumexp.contiguous()};  // in one order on every device, as operators round by it
 }
 
 AttentionGradients attend_backward(const at::Tensor& dout, const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
@@ -100,15 +96,12 @@ AttentionGradients attend_backward(const at::Tensor& dout, const at::Tensor& q, 
   check_whole(dout, q, whole);
   if (is_nothing(q, k)) return {at::zeros_like(q), at::zeros_like(k), at::zeros_like(v)};
   if (kernel == AttentionKernel::formula) return attend_backward_by_formula(dout, q, k, v, whole, mask);
-  if (fits_tiles(q, k, v)) {
+  if (kernel == AttentionKernel::flash && fits_tiles(q, k, v)) {
     const AttentionGradients gradients{token_major_like(q), token_major_like(k), token_major_like(v)};
     attend_backward_in_tiles(dout, q, k, v, whole, mask, gradients);
     return gradients;
   }
-  auto [dq, dk, dv] = at::_scaled_dot_product_flash_attention_for_cpu_backward(
-      packed(dout), packed(q), packed(k), packed(v), packed(whole.out.to(q.scalar_type())), whole.logsumexp, 0.0,
-      /*is_causal=*/mask == AttentionMask::causal);
-  return {dq, dk, dv};
+  return attend_backward_fused(dout, q, k, v, whole, mask);
 }
 
 void attend_backward_into(const AttentionGradients& into, const at::Tensor& dout, const at::Tensor& q, const at::Tensor& k,

@@ -14,13 +14,15 @@
 
 namespace weft {
 
-/// The kernel that computes a piece. flash: the CPU's kernel, which keeps no scores (weft's own in float32 and bfloat16,
-/// nn/attention/tiled.h; LibTorch's in other types). formula: plain operations on any device, which hold two matrices of
-/// [batch, heads, queries, keys] in float32 at once, three in backward.
-enum class AttentionKernel { flash, formula };
+/// The kernel that computes a piece.
+enum class AttentionKernel {
+  flash,   ///< weft's own on the CPU (nn/attention/tiled.h), in float32 and bfloat16; in other types LibTorch's there
+  fused,   ///< LibTorch's for the device (nn/attention/fused_pieces.h); like flash it keeps no scores
+  formula  ///< plain operations; two matrices of [batch, heads, queries, keys] in float32 at once, three in backward
+};
 
-/// The kernel for tensors on `device` (nn/kernels/kernel_table.h).
-AttentionKernel attention_kernel(at::Device device);
+/// The kernel for queries q (nn/kernels/kernel_table.h).
+AttentionKernel attention_kernel(const at::Tensor& q);
 
 /// Attends to these keys only.
 AttentionPiece attend(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, AttentionMask mask,

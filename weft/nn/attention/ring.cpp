@@ -123,7 +123,7 @@ class GradientRing {
 };
 
 AttentionPiece forward_round(const AttentionCall& call, const at::Tensor& q, const at::Tensor& k, const at::Tensor& v) {
-  const AttentionKernel kernel = attention_kernel(q.device());
+  const AttentionKernel kernel = attention_kernel(q);
   AttentionPiece whole;
   for (KeyValueRing ring(call, k, v); ring.step() < ring.steps(); ring.advance()) {
     ring.start();
@@ -140,7 +140,7 @@ AttentionPiece forward_round(const AttentionCall& call, const at::Tensor& q, con
 
 AttentionGradients backward_round(const AttentionCall& call, const at::Tensor& dout, const at::Tensor& q, const at::Tensor& k,
                                   const at::Tensor& v, const AttentionPiece& whole) {
-  const AttentionKernel kernel = attention_kernel(q.device());
+  const AttentionKernel kernel = attention_kernel(q);
   if (call.group.size() == 1) return attend_backward(dout, q, k, v, whole, AttentionMask::causal, kernel);
   const at::ScalarType wide = whole.logsumexp.scalar_type();
   at::Tensor dq;

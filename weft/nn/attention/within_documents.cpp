@@ -13,6 +13,7 @@
 #include "weft/base/error.h"
 #include "weft/nn/attention/fused.h"
 #include "weft/nn/attention/heads.h"
+#include "weft/nn/attention/packed_kernel.h"
 #include "weft/nn/attention/partial.h"
 #include "weft/nn/graph.h"
 #include "weft/nn/kernels/kernel_table.h"
@@ -153,13 +154,12 @@ at::Tensor document_attention_by_graph(const at::Tensor& q, const at::Tensor& k,
   check_grouped(q, k, v);
   check_runs(runs, q.size(0), q.size(2));
   if (runs.empty()) return merge_heads(q);  // no tokens
-  const int64_t times = q.size(1) / k.size(1);
+  if (has_packed_kernel(q, runs)) return attend_packed(q, k, v, runs);
   std::vector<at::Tensor> samples, documents;
   samples.reserve(runs.size());
   documents.reserve(runs.size());
   for (const DocumentRun& run : runs) {
-    documents.push_back(
-        fused_attention(part_of(q, run), repeat_heads(part_of(k, run), times), repeat_heads(part_of(v, run), times)));
+    documents.push_back(fused_attention(part_of(q, run), part_of(k, run), part_of(v, run)));
     if (run.begin + run.tokens < q.size(2)) continue;
     samples.push_back(at::cat(documents, 2));
     documents.clear();

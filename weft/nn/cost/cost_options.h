@@ -16,6 +16,7 @@ struct CostOptions {
   int cp = 1;                                  ///< ranks of Context::cp; inputs are one rank's part of the tokens
   int batch_ranks = 1;                         ///< ranks of Context::batch
   BlockLayout layout = {};                     ///< Context::layout
+  at::Tensor target = {};                      ///< Context::target
   TargetDevice device = TargetDevice::cpu;     ///< what the meta device stands for (nn/kernels/kernel_table.h)
 };
 

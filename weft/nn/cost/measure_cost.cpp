@@ -1,24 +1,20 @@
 #include "weft/nn/cost/measure_cost.h"
 
 #include <ATen/ops/empty_like.h>
-#include <ATen/record_function.h>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <torch/csrc/autograd/autograd.h>
 
 #include <algorithm>
-#include <memory>
 #include <string>
-#include <string_view>
 #include <typeinfo>
 #include <unordered_map>
-#include <unordered_set>
 #include <utility>
 
 #include "weft/nn/cost/activation_bytes.h"
-#include "weft/nn/cost/flops.h"
 #include "weft/nn/cost/made_parameters.h"
 #include "weft/nn/cost/meta_kernels.h"
+#include "weft/nn/cost/observation.h"
 #include "weft/nn/cost/recorded_group.h"
 #include "weft/nn/deferred_gradients.h"
 #include "weft/nn/graph.h"
@@ -27,91 +23,6 @@
 namespace weft {
 
 namespace {
-
-using Storages = std::unordered_set<const c10::StorageImpl*>;
-
-/// Observations of one measurement on this thread. The dispatcher's observer takes no argument, hence the thread-local.
-struct Observation {
-  Observation(const Storages& parameters, TargetDevice device) : parameters(parameters), device(device) {}
-
-  const Storages& parameters;  ///< not counted
-  TargetDevice device;         ///< whose allocator's rounding counts
-  Storages inputs;             ///< not counted either
-  double flops = 0.0;
-  std::vector<c10::weak_intrusive_ptr<c10::StorageImpl>> made;  ///< each listed once
-  int64_t peak_bytes = 0;
-
-  int64_t bytes_in(const c10::StorageImpl& x) const { return allocated_bytes(device, static_cast<int64_t>(x.nbytes())); }
-  int64_t live_bytes() const {
-    int64_t bytes = 0;
-    for (const auto& weak : made) {
-      if (const auto storage = weak.lock()) bytes += bytes_in(*storage);
-    }
-    return bytes;
-  }
-  void observe(c10::StorageImpl* storage) {
-    if (parameters.count(storage) != 0 || inputs.count(storage) != 0) return;
-    std::erase_if(made, [](const auto& weak) { return weak.expired(); });
-    for (const auto& weak : made) {
-      if (weak.lock().get() == storage) return;
-    }
-    made.emplace_back(c10::intrusive_ptr<c10::StorageImpl>::reclaim_copy(storage));
-  }
-};
-thread_local Observation* observation = nullptr;
-
-double flops_so_far() { return observation ? observation->flops : 0.0; }
-
-void see_output(const c10::IValue& value) {
-  if (value.isTensorList()) {
-    for (const at::Tensor& tensor : value.toTensorVector()) see_output(tensor);
-  } else if (value.isTensor() && value.toTensor().defined() && value.toTensor().has_storage()) {
-    observation->observe(value.toTensor().storage().unsafeGetStorageImpl());
-  }
-}
-
-/// A convolution's operations depend on its output, which exists only afterwards, and its weight, which is visible only before.
-struct Convolution : at::ObserverContext {
-  explicit Convolution(at::Tensor weight) : weight(std::move(weight)) {}
-  at::Tensor weight;
-};
-
-std::unique_ptr<at::ObserverContext> before(const at::RecordFunction& fn) {
-  if (!observation) return nullptr;
-  observation->flops += flops_of(fn);
-  if (std::string_view(fn.name()) != "aten::convolution") return nullptr;
-  return std::make_unique<Convolution>(fn.inputs()[1].toTensor());
-}
-
-void after(const at::RecordFunction& fn, at::ObserverContext* context) {
-  if (!observation) return;
-  for (const c10::IValue& output : fn.outputs()) see_output(output);
-  observation->peak_bytes = std::max(observation->peak_bytes, observation->live_bytes());
-  if (const auto* convolution = static_cast<const Convolution*>(context)) {
-    observation->flops += convolution_flops(fn.outputs()[0].toTensor(), convolution->weight);
-  }
-}
-
-/// Observes this thread while alive.
-class Observer {
- public:
-  explicit Observer(Observation& seen) {
-    observation = &seen;
-    handle_ = at::addThreadLocalCallback(at::RecordFunctionCallback(before, after)
-                                             .needsInputs(true)
-                                             .needsOutputs(true)
-                                             .scopes({at::RecordScope::FUNCTION, at::RecordScope::BACKWARD_FUNCTION}));
-  }
-  ~Observer() {
-    at::removeCallback(handle_);
-    observation = nullptr;
-  }
-  Observer(const Observer&) = delete;
-  Observer& operator=(const Observer&) = delete;
-
- private:
-  at::CallbackHandle handle_;
-};
 
 void add(Storages& storages, const Tensors& tensors) {
   for (const at::Tensor& tensor : tensors) {
@@ -195,16 +106,65 @@ class BlockMeasurement {
         specs_(parameters_it_reads(model, model.blocks[index])),
         parameters_(parameters),
         device_(options.device),
+        splits_(splits_backward(block_, options.layout)),
         recorded_(options, flops_so_far) {}
 
   MeasuredCost run(const Tensors& inputs, Tensors& outputs) const {
     MeasuredCost cost = whole(inputs, outputs);
-    for (const ParamSpec& spec : specs_) spec.parameter->value.mutable_grad().reset();
-    if (block_.can_split_backward()) split(inputs, cost);
+    for (const ParamSpec& spec : block_.parameters()) {
+      if (spec.parameter->partial && !spec.statistic && !spec.frozen) cost.partial_numel += spec.parameter->value.numel();
+    }
+    if (counts_launches()) {
+      Tensors again;
+      cost.launches.adding_backward = whole(inputs, again).launches.backward;
+    }
+    clear_gradients();
+    if (!splits_) return cost;
+    cost = with_split(inputs, std::move(cost));
+    if (counts_launches()) cost.launches.adding_weight = with_split(inputs, cost).launches.weight;
     return cost;
   }
 
+  /// Launches of a forward while another's graph lives, as of a further block of the same kind: both share what SharedRotation
+  /// holds.
+  LaunchesByKernel next_forward(const Tensors& inputs) const {
+    if (!counts_launches()) return {};
+    Observation seen(parameters_, device_);
+    const Observer observer(seen);
+    const Tensors graph = block_.forward(leaves(inputs), recorded_.context());
+    seen.launches.clear();
+    without_gaps(block_.forward(leaves(inputs), recorded_.context()));
+    recorded_.take();
+    return take_launches(seen);
+  }
+
  private:
+  bool counts_launches() const { return device_ == TargetDevice::gpu; }
+  LaunchesByKernel take_launches(Observation& seen) const {
+    LaunchesByKernel taken = std::exchange(seen.launches, {});
+    return counts_launches() ? std::move(taken) : LaunchesByKernel();
+  }
+
+  void clear_gradients() const {
+    for (const ParamSpec& spec : specs_) spec.parameter->value.mutable_grad().reset();
+  }
+
+  /// Does what FlatModel::settle_gradients() does after a backward that a micro-batch before the last one adds to.
+  LaunchesByKernel with_settled(LaunchesByKernel launches) const {
+    if (!counts_launches()) return launches;
+    bool is_elsewhere = false;
+    for (const ParamSpec& spec : specs_) {
+      if (spec.statistic || spec.frozen) continue;
+      at::Tensor& gradient = spec.parameter->value.mutable_grad();
+      const at::Tensor& place = spec.parameter->gradient;
+      if (!gradient.defined()) ++launches["aten::zero_"];
+      if (gradient.defined() && !gradient.is_alias_of(place)) is_elsewhere = true;
+      gradient = place;
+    }
+    if (is_elsewhere) ++launches["aten::_foreach_copy_"];
+    return launches;
+  }
+
   Tensors leaves(const Tensors& inputs) const { return is_first_ ? inputs : detach_outputs(inputs); }
 
   static Tensors gradients_of(const Tensors& outputs) {
@@ -230,6 +190,7 @@ class BlockMeasurement {
     cost.passed_bytes = passed_bytes(in, out);
     cost.saved_bytes = live_bytes_without(seen, out);
     cost.forward_peak_bytes = seen.peak_bytes;
+    cost.launches.forward = take_launches(seen);
     seen.flops = 0.0;
     seen.peak_bytes = 0;
     const Tensors gradients = gradients_of(out);
@@ -241,11 +202,12 @@ class BlockMeasurement {
     cost.traffic.backward = recorded_.take();
     cost.backward_flops = seen.flops;
     cost.backward_peak_bytes = seen.peak_bytes;
+    cost.launches.backward = with_settled(take_launches(seen));
     return cost;
   }
 
-  /// Repeats the backward in two parts.
-  void split(const Tensors& inputs, MeasuredCost& cost) const {
+  /// Repeats the backward in two parts; returns the cost with theirs.
+  MeasuredCost with_split(const Tensors& inputs, MeasuredCost cost) const {
     Tensors in = like(leaves(inputs));
     Observation seen(parameters_, device_);
     add(seen.inputs, in);
@@ -256,12 +218,14 @@ class BlockMeasurement {
     Observer observer(seen);
     Tensors out = without_gaps(block_.forward(in, recorded_.context())), gradients = gradients_of(out);
     recorded_.take();
+    take_launches(seen);
     seen.flops = 0.0;
     seen.peak_bytes = 0;
     DeferredGradients deferred = run_backward_input(trained, out, gradients);
     cost.traffic.input = recorded_.take();
     cost.input_flops = seen.flops;
     cost.input_peak_bytes = seen.peak_bytes;
+    cost.launches.input = take_launches(seen);
     out.clear();
     gradients.clear();
     const int64_t deferred_bytes = live_bytes_without(seen, take_gradients(in)), of_inputs = bytes_kept_of(in, seen);
@@ -271,6 +235,8 @@ class BlockMeasurement {
     deferred.run();
     cost.traffic.weight = recorded_.take();
     cost.weight_peak_bytes = seen.peak_bytes + of_inputs;
+    cost.launches.weight = with_settled(take_launches(seen));
+    return cost;
   }
 
   Block& block_;
@@ -278,6 +244,7 @@ class BlockMeasurement {
   std::vector<ParamSpec> specs_;
   const Storages& parameters_;
   TargetDevice device_;
+  bool splits_;
   RecordedContext recorded_;
 };
 
@@ -285,6 +252,7 @@ class BlockMeasurement {
 struct Measured {
   MeasuredCost cost;
   Tensors outputs;
+  LaunchesByKernel next_forward;
 };
 
 }  // namespace
@@ -303,12 +271,16 @@ std::vector<MeasuredCost> measure_cost(Model& model, const Tensors& inputs, cons
   for (size_t b = 0; b < model.blocks.size(); ++b) {
     const std::string alike = cost_key(model.blocks[b], activations);
     auto found = alike.empty() ? known.end() : known.find(alike);
-    if (found == known.end()) {
+    const bool is_new = found == known.end();
+    if (is_new) {
       Measured measured;
-      measured.cost = BlockMeasurement(model, b, parameters, options).run(activations, measured.outputs);
+      const BlockMeasurement block(model, b, parameters, options);
+      measured.cost = block.run(activations, measured.outputs);
+      if (!alike.empty()) measured.next_forward = block.next_forward(activations);
       found = known.insert_or_assign(alike, std::move(measured)).first;  // empty text: the last block that matches no other
     }
     costs.push_back(found->second.cost);
+    if (!is_new) costs.back().launches.forward = found->second.next_forward;
     activations = found->second.outputs;
   }
   restore_parameters(model);
@@ -327,9 +299,9 @@ LossCost measure_loss(const Model& model, const Tensors& outputs, const at::Tens
   add(seen.inputs, {target});
   Observer observer(seen);
   const RecordedContext recorded(options, flops_so_far);
-  const LossValue loss = model.loss(widen(leaves), target, recorded.context());
+  const LossValue loss = model.loss(model.loss.takes_any_type() ? leaves : widen(leaves), target, recorded.context());
   torch::autograd::backward({loss.sum}, {});
-  return {seen.peak_bytes, recorded.take()};
+  return {seen.peak_bytes, recorded.take(), options.device == TargetDevice::gpu ? seen.launches : LaunchesByKernel()};
 }
 
 }  // namespace weft

@@ -2,10 +2,11 @@
 // Identical blocks (HasKind) are run once: time grows with the number of distinct ones.
 //
 // Floating-point operations are counted as dispatched (matrix products and convolutions: 2 per multiply-add; nothing else).
-// Bytes kept for backward are the storages still alive after a forward.
+// Bytes kept for backward are the storages still alive after a forward. Launches are operators that a GPU runs as kernels.
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -23,6 +24,19 @@ struct BlockTraffic {
   std::vector<RecordedCall> weight = {};    ///< calls during the weight-gradient part
 };
 
+/// Kernels by name, such as "aten::mm.out": how many of each a pass launches on the target device.
+using LaunchesByKernel = std::map<std::string, int>;
+
+/// Launches of a block's passes (program/launches.h), without its calls on groups.
+struct MeasuredLaunches {
+  LaunchesByKernel forward = {};          ///< launches of its forward
+  LaunchesByKernel backward = {};         ///< launches of its backward, which writes gradients
+  LaunchesByKernel adding_backward = {};  ///< launches of a backward that adds to gradients
+  LaunchesByKernel input = {};            ///< launches of the input-gradient part of backward, if it splits
+  LaunchesByKernel weight = {};           ///< launches of the weight-gradient part
+  LaunchesByKernel adding_weight = {};    ///< launches of one that adds to gradients
+};
+
 /// Cost of one block for one micro-batch.
 struct MeasuredCost {
   double forward_flops = 0.0;       ///< floating-point operations of its forward
@@ -37,7 +51,9 @@ struct MeasuredCost {
   int64_t weight_peak_bytes = 0;    ///< the same for the weight-gradient part, including what the first part left for it
   double input_flops = 0.0;         ///< part of backward_flops: the input-gradient part, if it splits
   int64_t deferred_bytes = 0;       ///< bytes kept between the two parts, of the input too
+  int64_t partial_numel = 0;        ///< trained elements whose gradients backward left partial (Parameter::partial)
   BlockTraffic traffic = {};        ///< its communication
+  MeasuredLaunches launches = {};   ///< kernels that it launches on a GPU; empty for other targets
 };
 
 /// Measures each block by running it forward and backward once; the model's parameters must be on the meta device. `inputs` is
@@ -51,6 +67,7 @@ std::vector<MeasuredCost> measure_cost(Model& model, const Tensors& inputs, cons
 struct LossCost {
   int64_t peak_bytes = 0;           ///< peak of loss and backward, excluding the outputs
   std::vector<RecordedCall> calls;  ///< communication of loss and backward
+  LaunchesByKernel launches;        ///< kernels of loss and backward
 };
 
 /// Cost of the loss of outputs [samples, ...]. Meant for meta tensors, which take no memory and have no values to count; on

@@ -69,15 +69,36 @@ Three layer_norm_backward(const Tensor& grad, const Tensor&, at::IntArrayRef, co
   return {like_if(mask[0], grad), like_if(mask[1], weight), like_if(mask[2], bias)};
 }
 
+/// A tensor that the CPU's kernel has for the duration of the call.
+Tensor scratch_on_cpu(const Tensor& input, at::IntArrayRef sizes) {
+  return target_of(input.device()) == TargetDevice::cpu ? at::empty(sizes, input.options()) : Tensor();
+}
+
+/// The CPU's kernel joins statistics and weights to a factor and an offset of each channel.
 Three batch_norm(const Tensor& input, const Optional&, const Optional&, const Optional&, const Optional&, bool training, double,
                  double) {
+  const Tensor factors = scratch_on_cpu(input, {2, input.size(1)});
   const int64_t channels = training ? input.size(1) : 0;
   return {at::empty_like(input), at::empty({channels}, for_statistics(input)), at::empty({channels}, for_statistics(input))};
 }
 
+/// The CPU's kernel makes the input's gradient twice, and drops one.
 Three batch_norm_backward(const Tensor& grad, const Tensor&, const Optional& weight, const Optional&, const Optional&,
                           const Optional&, const Optional&, bool, double, std::array<bool, 3> mask) {
+  const Tensor dropped = scratch_on_cpu(grad, grad.sizes());
   return {like_if(mask[0], grad), like_if(mask[1], weight), like_if(mask[2], weight)};
+}
+
+Three group_norm(const Tensor& input, const Optional&, const Optional&, int64_t samples, int64_t, int64_t, int64_t groups,
+                 double) {
+  const at::TensorOptions statistics = for_statistics(input);
+  return {at::empty_like(input), at::empty({samples, groups}, statistics), at::empty({samples, groups}, statistics)};
+}
+
+Three group_norm_backward(const Tensor&, const Tensor& input, const Tensor& mean, const Tensor&, const Optional& weight,
+                          int64_t samples, int64_t channels, int64_t, int64_t, std::array<bool, 3> mask) {
+  const Tensor sums = at::empty({2, samples, channels}, mean.options());  // of each sample's channels
+  return {like_if(mask[0], input), like_if(mask[1], weight), like_if(mask[2], weight)};
 }
 
 /// Dumoulin & Visin 2016, A guide to convolution arithmetic: relations 6 (with dilation) and 14 (transposed).
@@ -117,15 +138,21 @@ Three attention_backward(const Tensor&, const Tensor& q, const Tensor& k, const 
   return {token_major(q), token_major(k), token_major(v)};
 }
 
+/// Stands for a copy of the ids: forecasts of memory leave it out.
+Tensor clamp_ids(const Tensor& ids, int64_t, std::optional<int64_t>, Tensor&) { return ids; }
+
 }  // namespace
 }  // namespace meta
 
 void register_meta_kernels() {
   // Never destroyed: at process exit the dispatcher may be gone before it.
-  alignas(torch::Library) static std::byte storage[sizeof(torch::Library)];
+  alignas(torch::Library) static std::byte storage[sizeof(torch::Library)], own_storage[sizeof(torch::Library)];
   static const bool registered = [] {
     torch::Library& aten =
         *new (storage) torch::Library(torch::Library::IMPL, "aten", c10::DispatchKey::Meta, __FILE__, __LINE__);
+    torch::Library& own =
+        *new (own_storage) torch::Library(torch::Library::IMPL, "weft", c10::DispatchKey::Meta, __FILE__, __LINE__);
+    own.impl("clamp_ids", TORCH_FN(meta::clamp_ids));
     aten.impl("abs", TORCH_FN(meta::same_shape));
     aten.impl("relu", TORCH_FN(meta::same_shape));
     aten.impl("where.self", TORCH_FN(meta::where));
@@ -136,6 +163,8 @@ void register_meta_kernels() {
     aten.impl("native_layer_norm_backward", TORCH_FN(meta::layer_norm_backward));
     aten.impl("native_batch_norm", TORCH_FN(meta::batch_norm));
     aten.impl("native_batch_norm_backward", TORCH_FN(meta::batch_norm_backward));
+    aten.impl("native_group_norm", TORCH_FN(meta::group_norm));
+    aten.impl("native_group_norm_backward", TORCH_FN(meta::group_norm_backward));
     aten.impl("convolution", TORCH_FN(meta::convolution));
     aten.impl("convolution_backward", TORCH_FN(meta::convolution_backward));
     aten.impl("_scaled_dot_product_flash_attention_for_cpu", TORCH_FN(meta::attention));

@@ -20,18 +20,18 @@ Axis axis_of(const std::string& name, int size) {
 /// Work that is done when waited for; records the wait.
 class RecordedWork : public Work::State {
  public:
-  RecordedWork(std::shared_ptr<CallRecord> record, int64_t number) : record_(std::move(record)), number_(number) {}
+  RecordedWork(std::shared_ptr<RecordedCalls> record, int64_t number) : record_(std::move(record)), number_(number) {}
   void wait() override { record_->await(number_); }
 
  private:
-  std::shared_ptr<CallRecord> record_;
+  std::shared_ptr<RecordedCalls> record_;
   int64_t number_;
 };
 
 /// Bytes are those that Group adds to the traffic before it calls the backend.
 class RecordingBackend : public Backend {
  public:
-  RecordingBackend(const std::string& name, int size, std::shared_ptr<CallRecord> record)
+  RecordingBackend(const std::string& name, int size, std::shared_ptr<RecordedCalls> record)
       : Backend(axis_of(name, size)), record_(std::move(record)) {}
 
   std::string_view kind() const override { return "recorded"; }
@@ -54,33 +54,33 @@ class RecordingBackend : public Backend {
     return Work(std::make_shared<RecordedWork>(record_, number));
   }
 
-  std::shared_ptr<CallRecord> record_;
+  std::shared_ptr<RecordedCalls> record_;
   int64_t counted_ = 0;
 };
 
 }  // namespace
 
-int64_t CallRecord::begin(RecordedCall call) {
+int64_t RecordedCalls::begin(RecordedCall call) {
   call.begins_at = call.waited_at = now();
   calls_.push_back(std::move(call));
   awaited_.push_back(false);
   return taken_ + static_cast<int64_t>(calls_.size()) - 1;
 }
 
-void CallRecord::await(int64_t number) {
+void RecordedCalls::await(int64_t number) {
   const int64_t index = number - taken_;
   if (index < 0 || awaited_[static_cast<size_t>(index)]) return;
   awaited_[static_cast<size_t>(index)] = true;
   calls_[static_cast<size_t>(index)].waited_at = now();
 }
 
-std::vector<RecordedCall> CallRecord::take() {
+std::vector<RecordedCall> RecordedCalls::take() {
   taken_ += static_cast<int64_t>(calls_.size());
   awaited_.clear();
   return std::exchange(calls_, {});
 }
 
-Group recorded_group(const std::string& name, int size, std::shared_ptr<CallRecord> record) {
+Group recorded_group(const std::string& name, int size, std::shared_ptr<RecordedCalls> record) {
   if (size == 1) return Group(at::Device(at::kMeta));
   return Group(std::make_shared<RecordingBackend>(name, size, std::move(record)));
 }

@@ -27,10 +27,10 @@ struct RecordedCall {
 };
 
 /// Calls in the order in which they began.
-class CallRecord {
+class RecordedCalls {
  public:
   /// `flops` returns the floating-point operations so far; empty: 0.
-  explicit CallRecord(std::function<double()> flops = {}) : flops_(std::move(flops)) {}
+  explicit RecordedCalls(std::function<double()> flops = {}) : flops_(std::move(flops)) {}
   /// Adds a call that begins now; returns its number.
   int64_t begin(RecordedCall call);
   /// Marks call `number` as awaited now, unless it was already awaited or taken.
@@ -49,18 +49,19 @@ class CallRecord {
 
 /// Returns a group of `size` ranks with that name, in which this rank is the first. It adds its calls to `record`; tensors keep
 /// their values, if they have any (on the meta device they do not).
-Group recorded_group(const std::string& name, int size, std::shared_ptr<CallRecord> record);
+Group recorded_group(const std::string& name, int size, std::shared_ptr<RecordedCalls> record);
 
 /// Groups through which a block communicates, and the calls it makes on them.
 class RecordedContext {
  public:
-  /// A context with the groups and settings of these options; `flops` as for CallRecord.
+  /// A context with the groups and settings of these options; `flops` as for RecordedCalls.
   RecordedContext(const CostOptions& options, std::function<double()> flops)
-      : record_(std::make_shared<CallRecord>(std::move(flops))) {
+      : record_(std::make_shared<RecordedCalls>(std::move(flops))) {
     context_.tp = recorded_group("tp", options.tp, record_);
     context_.cp = recorded_group("cp", options.cp, record_);
     context_.batch = recorded_group("batch", options.batch_ranks, record_);
     context_.layout = options.layout;
+    context_.target = options.target;
   }
 
   const Context& context() const { return context_; }  ///< for running blocks
@@ -68,7 +69,7 @@ class RecordedContext {
   std::vector<RecordedCall> take() const { return record_->take(); }
 
  private:
-  std::shared_ptr<CallRecord> record_;
+  std::shared_ptr<RecordedCalls> record_;
   Context context_;
 };
 

@@ -1,5 +1,6 @@
 #include "weft/nn/flat/flat_model.h"
 
+#include <ATen/ops/_foreach_copy.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/zeros.h>
 #include <c10/core/GradMode.h>
@@ -263,6 +264,7 @@ void FlatModel::clear_gradients(int block) {
 void FlatModel::settle_gradients(int block, const at::Tensor& statistics_change) {
   c10::NoGradGuard no_grad;
   FlatBlock& flat = flat_[block];
+  Tensors places, elsewhere;  // gradients outside their places
   for (int index : flat.params) {
     const Param& param = params_[index];
     if (!is_trained(param.group)) continue;
@@ -276,12 +278,20 @@ void FlatModel::settle_gradients(int block, const at::Tensor& statistics_change)
     }
     if (gradient.defined()) {
       used_[index] = 1;
-      if (gradient.data_ptr() != place.data_ptr()) place.copy_(gradient);
+      if (gradient.data_ptr() != place.data_ptr()) {
+        places.push_back(place);
+        elsewhere.push_back(gradient);
+      }
       gradient = place;
     } else {
       place.zero_();
     }
-    if (param.split) zero_padding(flat.gradients.narrow(0, param.offset, param.numel), param.shape, *param.split);
+  }
+  if (!places.empty()) at::_foreach_copy_(places, elsewhere);  // one launch on a device
+  for (int index : flat.params) {
+    const Param& param = params_[index];
+    if (param.split && is_trained(param.group))
+      zero_padding(flat.gradients.narrow(0, param.offset, param.numel), param.shape, *param.split);
   }
   const GroupRange range = statistics_range(block);
   if (range.begin < range.end) {
@@ -290,31 +300,6 @@ void FlatModel::settle_gradients(int block, const at::Tensor& statistics_change)
     if (statistics_change.defined()) sum.add_(statistics_change);
   }
   flat.gradients_empty = false;
-}
-
-GroupRange FlatModel::statistics_range(int block) const {
-  const FlatBlock& flat = flat_[block];
-  return flat.statistics.empty() ? GroupRange{ParamGroup::statistic, 0, 0, false} : flat.groups.back();
-}
-
-at::Tensor FlatModel::statistics(int block) {
-  FlatBlock& flat = flat_[block];
-  const GroupRange range = statistics_range(block);
-  at::Tensor stored = flat.weights.narrow(0, range.begin, range.end - range.begin).variable_data();
-  if (!flat.wide_statistics.defined()) return stored;
-  at::Tensor wide = flat.wide_statistics.variable_data();
-  wide.copy_(stored);
-  return wide;
-}
-
-void FlatModel::apply_statistics(int block, int64_t micro_batches) {
-  FlatBlock& flat = flat_[block];
-  const GroupRange own = flat.own(statistics_range(block));
-  if (own.begin == own.end) return;
-  c10::NoGradGuard no_grad;
-  const int64_t numel = own.end - own.begin;
-  flat.master.narrow(0, own.begin, numel)
-      .add_(flat.owned_gradients.narrow(0, own.begin, numel), 1.0 / static_cast<double>(micro_batches));
 }
 
 at::Tensor FlatModel::gradients(int first, int last) const {

@@ -73,8 +73,9 @@ class FlatModel {
   /// The block's statistics as forward reads and changes them, [statistics of the block]: in place in the weights, or the wide
   /// copies, set from the weights. The tensor has its own version counter.
   at::Tensor statistics(int block);
-  /// Moves the block's statistics by the mean of the changes its `micro_batches` micro-batches made.
-  void apply_statistics(int block, int64_t micro_batches);
+  /// Moves the block's statistics by the mean of the changes its `micro_batches` micro-batches made, unless `refused`, [] bool
+  /// on the device, if it is defined.
+  void apply_statistics(int block, int64_t micro_batches, const at::Tensor& refused = {});
 
   const Model& model() const { return model_; }           ///< its blocks are bound if this rank holds them
   int num_blocks() const { return model_.num_blocks(); }  ///< number of blocks in the whole model

@@ -13,8 +13,28 @@
 
 namespace weft {
 
-at::Tensor column_sums(const at::Tensor& x, at::ScalarType type) {
+namespace {
+
+void check_columns(const at::Tensor& x) {
   TensorChecks("column sums").floating("x", x, {TensorChecks::kAny, TensorChecks::kAny}, x);
+}
+
+}  // namespace
+
+void column_sums_into(const at::Tensor& sums, const at::Tensor& x) {
+  check_columns(x);
+  const at::ScalarType type = sums.scalar_type();
+  TensorChecks("column sums").place("sums", sums, {x.size(1)}, x);
+  if (fits_kernels({x}) || at::promoteTypes(x.scalar_type(), type) != type) {
+    sums.copy_(column_sums(x, type));
+  } else {
+    at::Tensor into = sums;
+    at::sum_out(into, x, {0}, /*keepdim=*/false, type);
+  }
+}
+
+at::Tensor column_sums(const at::Tensor& x, at::ScalarType type) {
+  check_columns(x);
   if (!fits_kernels({x})) return at::sum(x, {0}, /*keepdim=*/false, at::promoteTypes(x.scalar_type(), type)).to(type);
   const int64_t rows = x.size(0), columns = x.size(1), bytes = static_cast<int64_t>(x.element_size());
   const RowChunks chunks(rows);

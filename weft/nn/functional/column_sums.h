@@ -9,4 +9,7 @@ namespace weft {
 /// (nn/kernels/column_sums_kernels.h), which sums in float32 and rounds once; others use LibTorch's.
 at::Tensor column_sums(const at::Tensor& x, at::ScalarType type);
 
+/// Writes the same sums to `sums`, [columns] of any type; LibTorch's operators write them without a temporary.
+void column_sums_into(const at::Tensor& sums, const at::Tensor& x);
+
 }  // namespace weft

@@ -5,6 +5,7 @@
 #include <ATen/ops/gelu_backward.h>
 #include <torch/csrc/autograd/custom_function.h>
 
+#include "weft/nn/device_kernels/layer_kernels.h"
 #include "weft/nn/graph.h"
 #include "weft/nn/kernels/gelu_kernels.h"
 #include "weft/nn/kernels/in_parts.h"
@@ -57,6 +58,7 @@ at::Tensor gelu(const at::Tensor& x) {
 
 at::Tensor gelu_value(const at::Tensor& x) {
   TensorChecks("gelu").floats("x", x);
+  if (fit_device_kernels({x})) return activate_on_device(x);
   if (!fits_kernels({x})) return at::gelu(x, "tanh");
   at::Tensor y = at::empty_like(x);
   run_gelu(gelu_rows, x, {.x = elements_of(x), .y = elements_in(y)});
@@ -65,19 +67,24 @@ at::Tensor gelu_value(const at::Tensor& x) {
 
 void gelu_gradient(const at::Tensor& dx, const at::Tensor& dy, const at::Tensor& x) {
   check_gradient(dx, dy, x);
-  if (fits_kernels({x, dx, dy})) {
+  if (fit_device_kernels({x, dx})) {
+    activation_gradients_on_device({.x = dx}, dy.contiguous(), x);
+  } else if (fits_kernels({x, dx, dy})) {
     backward_by_kernel(dx, {}, dy, x);
   } else {
-    dx.copy_(at::gelu_backward(dy, x, "tanh"));
+    at::Tensor place = dx;
+    at::gelu_backward_out(place, dy, x, "tanh");
   }
 }
 
 void gelu_gradient_and_value(const at::Tensor& dx, const at::Tensor& y, const at::Tensor& dy, const at::Tensor& x) {
   check_gradient(dx, dy, x);
   TensorChecks("gelu's gradient").place("y", y, x.sizes(), x);
+  if (fit_device_kernels({x, dx, y})) return activation_gradients_on_device({.x = dx, .y = y}, dy.contiguous(), x);
   if (fits_kernels({x, dx, dy, y})) return backward_by_kernel(dx, y, dy, x);
   gelu_gradient(dx, dy, x);
-  y.copy_(gelu_value(x));
+  at::Tensor place = y;
+  at::gelu_out(place, x, "tanh");
 }
 
 }  // namespace weft

@@ -1,5 +1,6 @@
 // gelu: GELU by its tanh formula (Hendrycks & Gimpel 2016, arXiv:1606.08415), y = x / 2 (1 + tanh(sqrt(2 / pi) (x + 0.044715
-// x^3))). Float32 and bfloat16 on the CPU use weft's own kernel (nn/kernels/gelu_kernels.h), others LibTorch's.
+// x^3))). Float32 and bfloat16 on the CPU use weft's own kernel (nn/kernels/gelu_kernels.h), other devices one launch
+// (nn/device_kernels/layer_kernels.h), others LibTorch's.
 #pragma once
 
 #include <ATen/core/Tensor.h>

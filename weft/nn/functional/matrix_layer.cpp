@@ -28,7 +28,10 @@ void add_weight_gradient(Parameter& weight, const at::Tensor& dy, const at::Tens
 }
 
 void add_bias_gradient(Parameter& bias, const at::Tensor& dy) {
-  add_gradient(bias, column_sums(dy, bias.gradient.scalar_type()));
+  at::Tensor& gradient = bias.value.mutable_grad();
+  if (gradient.defined()) return add_gradient(bias, column_sums(dy, bias.gradient.scalar_type()));
+  column_sums_into(bias.gradient, dy);
+  gradient = bias.gradient;
 }
 
 void check_linear(const at::Tensor& x, const at::Tensor& weight) {

@@ -1,5 +1,6 @@
 #include "weft/nn/functional/norms.h"
 
+#include <ATen/OpMathType.h>
 #include <ATen/ops/add.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/empty_like.h>
@@ -13,6 +14,7 @@
 #include <vector>
 
 #include "weft/comm/threads/parallel_for.h"
+#include "weft/nn/device_kernels/layer_kernels.h"
 #include "weft/nn/graph.h"
 #include "weft/nn/kernels/kernel_table.h"
 #include "weft/nn/kernels/norm_kernels.h"
@@ -36,6 +38,8 @@ bool fits_norm_kernels(const at::Tensor& x, const Norm& norm) {
          is_narrow(norm.weight) && x.numel() > 0;
 }
 
+bool has_device_norm(const at::Tensor& x) { return has_device_kernel(ModelOperation::norm, x); }
+
 /// Checks x [..., width] and the norm's parameters.
 void check_norm(const TensorChecks& check, const at::Tensor& x, const Norm& norm) {
   check.floats("x", x, 1);
@@ -48,11 +52,12 @@ void check_kept(const TensorChecks& check, const Normalised& kept, const Norm& n
   check_norm(check, kept.sum, norm);
   std::vector<int64_t> one_a_row = kept.sum.sizes().vec();
   one_a_row.back() = 1;
-  const bool by_kernel = fits_norm_kernels(kept.sum, norm);
+  const bool by_kernel = fits_norm_kernels(kept.sum, norm) || has_device_norm(kept.sum);
+  const at::ScalarType type = at::toOpMathType(kept.sum.scalar_type());
   const auto of_rows = [&](const char* name, const at::Tensor& x) {
     check.floating(name, x, one_a_row, kept.sum);
-    check.that(x.is_contiguous() && (!by_kernel || x.scalar_type() == at::kFloat), name, x,
-               "contiguous, and Float for kernels");
+    check.that(x.is_contiguous() && (!by_kernel || x.scalar_type() == type), name, x,
+               "contiguous, and for kernels Float, or Double for Double rows");
   };
   of_rows("scale", kept.scale);
   if (norm.centres()) of_rows("mean", kept.mean);
@@ -175,6 +180,43 @@ NormGradients gradients_by_operators(const at::Tensor& dy, const at::Tensor& res
   return all;
 }
 
+/// A tensor for device kernels: of `type`, and dense.
+at::Tensor as_dense(const at::Tensor& x, at::ScalarType type) { return x.defined() ? x.detach().to(type).contiguous() : x; }
+
+/// The parameters as device kernels for rows like x take them.
+DeviceNorm parameters_for(const at::Tensor& x, const Norm& norm) {
+  const at::ScalarType type = norm.weight.scalar_type(), own = x.scalar_type();
+  const bool are_alike = !norm.centres() || norm.bias.scalar_type() == type;
+  const at::ScalarType taken = are_alike && type == own ? own : at::toOpMathType(own);
+  return {as_dense(norm.weight, taken), as_dense(norm.bias, taken), norm.eps};
+}
+
+DeviceRows device_rows(const Normalised& kept) { return {kept.sum.contiguous(), kept.mean, kept.scale, {}}; }
+
+Normalised normalise_by_device(const at::Tensor& x, const at::Tensor& added, const Norm& norm) {
+  DeviceRows n = normalise_on_device(x.contiguous(), as_dense(added, x.scalar_type()), parameters_for(x, norm));
+  return {std::move(n.sum), std::move(n.y), std::move(n.mean), std::move(n.scale)};
+}
+
+NormGradients gradients_by_device(const at::Tensor& dy, const at::Tensor& residual, const Normalised& kept, const Norm& norm,
+                                  bool with_y) {
+  const at::ScalarType type = kept.sum.scalar_type();
+  const auto gradients = with_y ? norm_gradients_and_y_on_device : norm_gradients_on_device;
+  DeviceNormGradients all =
+      gradients(as_dense(dy, type), as_dense(residual, type), device_rows(kept), parameters_for(kept.sum, norm));
+  const auto as = [](const at::Tensor& gradient, const at::Tensor& of) {
+    return gradient.defined() ? gradient.to(of.scalar_type()) : gradient;
+  };
+  return {std::move(all.x), as(all.weight, norm.weight), as(all.bias, norm.bias), std::move(all.y)};
+}
+
+void check_gradients(const at::Tensor& dy, const at::Tensor& residual, const Normalised& kept, const Norm& norm) {
+  const TensorChecks check("gradient of a norm");
+  check_kept(check, kept, norm);
+  check.floating("dy", dy, kept.sum.sizes(), kept.sum);
+  if (residual.defined()) check.floating("residual", residual, kept.sum.sizes(), kept.sum);
+}
+
 struct NormFunction : torch::autograd::Function<NormFunction> {
   static at::Tensor forward(AutogradContext* context, const at::Tensor& x, const at::Tensor& weight,
                             const std::optional<at::Tensor>& bias, double eps) {
@@ -205,12 +247,14 @@ Normalised normalise_sum(const at::Tensor& x, const at::Tensor& added, const Nor
   check_norm(check, x, norm);
   if (added.defined()) check.floating("added", added, x.sizes(), x);
   if (added.defined() && added.scalar_type() != x.scalar_type()) return normalise_sum(x.add(added), {}, norm);
+  if (has_device_norm(x)) return normalise_by_device(x, added, norm);
   if (!fits_norm_kernels(x, norm)) return normalise_by_operators(x, added, norm);
   return normalise_by_kernel(x.contiguous(), added.defined() ? added.contiguous() : added, norm);
 }
 
 at::Tensor normalise_again(const Normalised& kept, const Norm& norm) {
   check_kept(TensorChecks("norm"), kept, norm);
+  if (has_device_norm(kept.sum)) return normalise_again_on_device(device_rows(kept), parameters_for(kept.sum, norm));
   const at::Tensor x = kept.sum.contiguous();
   if (!fits_norm_kernels(x, norm)) {
     const at::ScalarType type = x.scalar_type();
@@ -225,15 +269,24 @@ at::Tensor normalise_again(const Normalised& kept, const Norm& norm) {
 }
 
 NormGradients norm_gradients(const at::Tensor& dy, const at::Tensor& residual, const Normalised& kept, const Norm& norm) {
-  const TensorChecks check("gradient of a norm");
-  check_kept(check, kept, norm);
-  check.floating("dy", dy, kept.sum.sizes(), kept.sum);
-  if (residual.defined()) check.floating("residual", residual, kept.sum.sizes(), kept.sum);
+  check_gradients(dy, residual, kept, norm);
+  if (has_device_norm(kept.sum)) return gradients_by_device(dy, residual, kept, norm, /*with_y=*/false);
   const auto is_like = [&](const at::Tensor& x) { return !x.defined() || x.scalar_type() == kept.sum.scalar_type(); };
   if (!fits_norm_kernels(kept.sum, norm) || !is_like(dy) || !is_like(residual)) {
     return gradients_by_operators(dy, residual, kept, norm);
   }
   return gradients_by_kernel(dy.contiguous(), residual.defined() ? residual.contiguous() : residual, kept, norm);
+}
+
+bool gives_norm_again(const at::Tensor& sum) { return has_device_norm(sum); }
+
+NormGradients norm_gradients_and_output(const at::Tensor& dy, const at::Tensor& residual, const Normalised& kept,
+                                        const Norm& norm) {
+  check_gradients(dy, residual, kept, norm);
+  if (gives_norm_again(kept.sum)) return gradients_by_device(dy, residual, kept, norm, /*with_y=*/true);
+  NormGradients all = norm_gradients(dy, residual, kept, norm);
+  all.y = normalise_again(kept, norm);
+  return all;
 }
 
 }  // namespace weft

@@ -2,8 +2,8 @@
 // (Zhang & Sennrich 2019, arXiv:1910.07467), y = x / root(mean square + eps) weight, over the last dimension.
 //
 // RMS norm rounds the scaled value to x's type before it multiplies by the weight, as published Llama implementations do.
-// Float32 and bfloat16 on the CPU use weft's own kernels (nn/kernels/norm_kernels.h), others LibTorch's operators in at least
-// float32.
+// Float32 and bfloat16 on the CPU use weft's own kernels (nn/kernels/norm_kernels.h), other types there LibTorch's operators in
+// at least float32. On other devices each function is one launch (nn/device_kernels/layer_kernels.h).
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -39,8 +39,14 @@ struct NormGradients {
   at::Tensor x;       ///< like x: the norm's gradient plus `residual`
   at::Tensor weight;  ///< [width]
   at::Tensor bias;    ///< [width]; undefined for RMS norm
+  at::Tensor y = {};  ///< of norm_gradients_and_output() alone
 };
 /// Takes dy, the gradient of y, and `residual`, the sum's gradient that bypasses the norm, or undefined. Not seen by autograd.
 NormGradients norm_gradients(const at::Tensor& dy, const at::Tensor& residual, const Normalised& kept, const Norm& norm);
+/// Returns y too, as normalise_again() does.
+NormGradients norm_gradients_and_output(const at::Tensor& dy, const at::Tensor& residual, const Normalised& kept,
+                                        const Norm& norm);
+/// Returns whether the kernel for rows like `sum` makes both in one pass over them.
+bool gives_norm_again(const at::Tensor& sum);
 
 }  // namespace weft

@@ -5,6 +5,8 @@
 #include <torch/csrc/autograd/custom_function.h>
 #include <torch/custom_class.h>
 
+#include <optional>
+
 #include "weft/nn/graph.h"
 #include "weft/nn/id_checks.h"
 #include "weft/nn/keyed_generators.h"
@@ -18,9 +20,9 @@ using torch::autograd::variable_list;
 using Part = std::function<at::Tensor(const at::Tensor&)>;
 
 struct HeldPart : torch::CustomClassHolder {
-  HeldPart(Part part, at::Device device) : part(std::move(part)), before(device) {}
+  explicit HeldPart(Part part) : part(std::move(part)) {}
   Part part;
-  GeneratorState before;  ///< state that the part drew from
+  std::optional<GeneratorState> before;  ///< state that the part drew from, if it may have
 };
 
 /// Repeats the part's draws; later draws continue from the current state, also if it throws.
@@ -29,8 +31,12 @@ at::Tensor again(const HeldPart& held, const at::Tensor& x) {
     explicit Restored(at::Device device) : now(device) {}
     ~Restored() { now.restore(); }
     GeneratorState now;
-  } const restored(x.device());
-  held.before.restore();
+  };
+  std::optional<Restored> restored;
+  if (held.before) {
+    restored.emplace(x.device());
+    held.before->restore();
+  }
   const IdChecks::Repeated repeated;
   return held.part(x);
 }
@@ -55,9 +61,11 @@ struct RecomputeFunction : torch::autograd::Function<RecomputeFunction> {
 
 }  // namespace
 
-at::Tensor recompute(const Part& part, const at::Tensor& x) {
+at::Tensor recompute(const Part& part, const at::Tensor& x, PartDraws draws) {
   if (!at::GradMode::is_enabled() || !x.requires_grad()) return part(x);
-  return RecomputeFunction::apply(x, c10::make_intrusive<HeldPart>(part, x.device()));
+  const auto held = c10::make_intrusive<HeldPart>(part);
+  if (draws == PartDraws::generators) held->before.emplace(x.device());
+  return RecomputeFunction::apply(x, held);
 }
 
 }  // namespace weft

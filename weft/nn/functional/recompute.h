@@ -8,9 +8,15 @@
 
 namespace weft {
 
-/// Returns part(x) without keeping its intermediate values. The part must give the same bits when run again: its random numbers
-/// come from keys, or from LibTorch's default generators, whose state is kept for this (5 KiB). Parameters that it reads get
-/// their gradients as usual. Differentiable once.
-at::Tensor recompute(const std::function<at::Tensor(const at::Tensor& x)>& part, const at::Tensor& x);
+/// Where the random numbers of a part come from.
+enum class PartDraws {
+  generators,  ///< LibTorch's default generators: their state is kept (5 KiB)
+  keys         ///< keys (nn/random.h), or there are none
+};
+
+/// Returns part(x) without keeping its intermediate values. The part must give the same bits when run again. Parameters that it
+/// reads get their gradients as usual. Differentiable once.
+at::Tensor recompute(const std::function<at::Tensor(const at::Tensor& x)>& part, const at::Tensor& x,
+                     PartDraws draws = PartDraws::generators);
 
 }  // namespace weft

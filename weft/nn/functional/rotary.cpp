@@ -14,6 +14,7 @@
 
 #include "weft/base/error.h"
 #include "weft/comm/threads/parallel_for.h"
+#include "weft/nn/device_kernels/layer_kernels.h"
 #include "weft/nn/graph.h"
 #include "weft/nn/id_checks.h"
 #include "weft/nn/kernels/kernel_table.h"
@@ -31,12 +32,15 @@ using torch::autograd::variable_list;
 /// Returns whether the kernel takes heads [batch, heads, tokens, head width], contiguous, with angles per token or per sample.
 bool fits_rotary_kernel(const at::Tensor& x, const at::Tensor& y, const at::Tensor& cos, const at::Tensor& sin) {
   const at::ScalarType type = x.scalar_type();
-  const auto is_narrow = [&](const at::Tensor& t) {
-    return has_weft_kernel(ModelOperation::rotary, t.device()) && t.scalar_type() == type && t.stride(-1) == 1;
+  const bool is_narrow = type == at::kFloat || type == at::kBFloat16;
+  const auto fits = [&](const at::Tensor& t) {
+    return (has_device_kernel(ModelOperation::rotary, t) ||
+            (is_narrow && has_weft_kernel(ModelOperation::rotary, t.device()))) &&
+           t.scalar_type() == type && t.stride(-1) == 1;
   };
-  if ((type != at::kFloat && type != at::kBFloat16) || x.dim() != 4 || !is_narrow(x) || !is_narrow(y)) return false;
+  if (x.dim() != 4 || !fits(x) || !fits(y)) return false;
   const std::vector<int64_t> of_tokens = {x.size(2), x.size(3) / 2}, of_samples = {x.size(0), 1, x.size(2), x.size(3) / 2};
-  return is_narrow(cos) && is_narrow(sin) && cos.strides() == sin.strides() && cos.sizes() == sin.sizes() &&
+  return fits(cos) && fits(sin) && cos.strides() == sin.strides() && cos.sizes() == sin.sizes() &&
          (cos.sizes() == of_tokens || cos.sizes() == of_samples);
 }
 
@@ -78,11 +82,13 @@ void turn_by_operators(const at::Tensor& x, const at::Tensor& y, const at::Tenso
 /// Rotates by the angles, or back with direction -1. Memory layout as x's.
 at::Tensor turn(const at::Tensor& x, const at::Tensor& cos, const at::Tensor& sin, double direction) {
   at::Tensor y = at::empty_like(x);
-  if (fits_rotary_kernel(x, y, cos, sin)) {
+  if (!fits_rotary_kernel(x, y, cos, sin)) {
+    turn_by_operators(x, y, cos, sin, direction);
+  } else if (has_device_kernel(ModelOperation::rotary, x)) {
+    turn_on_device(y, x, cos, sin, direction);
+  } else {
     turn_by_kernel(x, y, cos, sin, direction);
-    return y;
   }
-  turn_by_operators(x, y, cos, sin, direction);
   return y;
 }
 

@@ -22,7 +22,8 @@ Rotation rotation_of_samples(const Rotation& table, const at::Tensor& places);
 
 /// Rotates x [..., tokens, head width]: element i and element i + head width / 2 form a pair, as in Hugging Face's weights (the
 /// paper pairs neighbours). Differentiable; keeps only the rotation, and reads x once. Heads on the CPU, [batch, heads, tokens,
-/// head width] in float32 or bfloat16, use weft's own kernel (nn/kernels/rotary_kernels.h), which rounds once.
+/// head width] in float32 or bfloat16, use weft's own kernel (nn/kernels/rotary_kernels.h), which rounds once; on other devices
+/// they take one launch (nn/device_kernels/layer_kernels.h) with the same bits.
 at::Tensor rotate(const at::Tensor& x, const Rotation& rotation);
 
 }  // namespace weft

@@ -1,5 +1,6 @@
 // swiglu: the gate of a feed-forward layer (Shazeer 2020, arXiv:2002.05202), y = silu(gate) up, silu(x) = x / (1 + exp(-x)).
-// Float32 and bfloat16 on the CPU use weft's own kernel (nn/kernels/swiglu_kernels.h), others LibTorch's operators.
+// Float32 and bfloat16 on the CPU use weft's own kernel (nn/kernels/swiglu_kernels.h), other devices one launch
+// (nn/device_kernels/layer_kernels.h), others LibTorch's operators.
 #pragma once
 
 #include <ATen/core/Tensor.h>

@@ -54,7 +54,7 @@ std::tuple<at::Tensor, at::Tensor> moments(const at::Tensor& x) {
 /// Sums in the form of batch_statistics().
 at::Tensor sums_of(const at::Tensor& x) {
   const auto [mean, var] = moments(x);
-  const int64_t channels = x.size(1), count = channels > 0 ? x.numel() / channels : 0;
+  const int64_t channels = x.size(1), count = values_per_channel(x);
   const at::Tensor sums = at::empty({2 * channels + 1}, x.options().dtype(at::kDouble));
   const at::Tensor wide_mean = mean.to(at::kDouble);
   sums.narrow(0, 0, channels).copy_(wide_mean).mul_(count);
@@ -84,10 +84,9 @@ struct BatchNormFunction : torch::autograd::Function<BatchNormFunction> {
                             const BatchNormState& state, const c10::intrusive_ptr<BatchRanks>& ranks) {
     const at::Tensor sums =
         tree_sum(ranks->pieces, [&](int64_t piece) { return sums_of(batch_piece(x, piece, ranks->pieces)); });
-    const auto [mean, var, count] = batch_statistics(sums, state, ranks->group);
-    context->save_for_backward({x, weight, mean, var});
+    const auto [mean, var, count] = batch_statistics(sums, values_per_channel(x), state, ranks->group);
+    context->save_for_backward({x, weight, mean, var, count});
     context->saved_data["ranks"] = c10::IValue::make_capsule(ranks);
-    context->saved_data["count"] = count;
     context->saved_data["eps"] = state.eps;
     return std::get<0>(at::native_batch_norm(x, weight, bias, mean, var, /*training=*/false, 0.0, state.eps));
   }
@@ -97,9 +96,10 @@ struct BatchNormFunction : torch::autograd::Function<BatchNormFunction> {
   static variable_list backward(AutogradContext* context, const variable_list& gradients) {
     refuse_second_order("batch norm");
     const variable_list saved = context->get_saved_variables();
-    const at::Tensor &dy = gradients[0], &x = saved[0], &weight = saved[1], &mean = saved[2], &var = saved[3];
+    const at::Tensor &dy = gradients[0], &x = saved[0], &weight = saved[1], &mean = saved[2], &var = saved[3],
+                     &count = saved[4];
     const auto ranks = c10::static_intrusive_pointer_cast<BatchRanks>(context->saved_data["ranks"].toCapsule());
-    const double count = context->saved_data["count"].toDouble(), eps = context->saved_data["eps"].toDouble();
+    const double eps = context->saved_data["eps"].toDouble();
     const int64_t channels = x.size(1);
     std::vector<at::Tensor> dx, of_pieces;  // dx with mean and variance as constants
     for (int64_t piece = 0; piece < ranks->pieces; ++piece) {

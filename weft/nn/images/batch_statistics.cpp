@@ -18,7 +18,7 @@ void move_running(const BatchNormState& state, const BatchStatistics& now) {
     running.variable_data().mul_(1.0 - state.momentum).add_(value, state.momentum);
   };
   move(state.running_mean, now.mean);
-  move(state.running_var, now.count > 1.0 ? now.var * (now.count / (now.count - 1.0)) : now.var);
+  move(state.running_var, now.var * (now.count / (now.count - 1.0)));
 }
 
 }  // namespace
@@ -42,7 +42,7 @@ void check_state(const at::Tensor& x, const BatchNormState& state, bool training
   check_running("running_var", state.running_var);
 }
 
-BatchStatistics batch_statistics(const at::Tensor& sums, const BatchNormState& state, const Group& group) {
+BatchStatistics batch_statistics(const at::Tensor& sums, int64_t own_count, const BatchNormState& state, const Group& group) {
   const TensorChecks check("batch norm");
   check.sizes("sums", sums, {TensorChecks::kAny}, sums);
   check.that(sums.scalar_type() == at::kDouble && sums.numel() % 2 == 1, "sums", sums, "Double [2 channels + 1]");
@@ -50,12 +50,13 @@ BatchStatistics batch_statistics(const at::Tensor& sums, const BatchNormState& s
   check.place("running_mean", state.running_mean, {channels}, sums);
   check.place("running_var", state.running_var, {channels}, sums);
   group.all_reduce(sums, ReduceOp::sum, "statistics of samples").wait();
-  const double count = has_elements(sums) ? sums[2 * channels].item<double>() : 2.0;
-  if (count < 2.0) {
+  const at::Tensor count = sums[2 * channels];
+  const double known = own_count < 2 && has_elements(sums) ? count.item<double>() : 2.0;
+  if (known < 2.0) {
     throw InputError(
         fmt::format("batch norm: {} values per channel over all ranks normalised together; it needs 2 or more: larger "
                     "micro-batches",
-                    static_cast<int64_t>(count)));
+                    static_cast<int64_t>(known)));
   }
   const at::Tensor mean = sums.narrow(0, 0, channels) / count;
   const at::Tensor var = (sums.narrow(0, channels, channels) / count).sub_(mean.square()).clamp_min_(0.0);
@@ -66,13 +67,14 @@ BatchStatistics batch_statistics(const at::Tensor& sums, const BatchNormState& s
 }
 
 std::pair<at::Tensor, at::Tensor> slope_and_offset(const at::Tensor& sums, const at::Tensor& weight, const at::Tensor& root,
-                                                   double count) {
+                                                   const at::Tensor& count) {
   const TensorChecks check("batch norm");
   check.floating("weight", weight, {TensorChecks::kAny}, weight);
   const int64_t channels = weight.numel();
   check.floating("sums", sums, {2 * channels}, weight);
   check.floating("root", root, {channels}, weight);
-  const at::Tensor scale = weight.to(at::kDouble) / root / -count;
+  check.that(count.scalar_type() == at::kDouble && count.dim() == 0, "count", count, "a Double scalar");
+  const at::Tensor scale = weight.to(at::kDouble) / root / count.neg();
   return {sums.narrow(0, channels, channels).mul(scale).div_(root), sums.narrow(0, 0, channels).mul(scale)};
 }
 

@@ -33,7 +33,7 @@ struct PixelRanks : torch::CustomClassHolder {
 
 /// Sums in the form of batch_statistics().
 at::Tensor sums_and_count(const at::Tensor& x) {
-  const int64_t channels = x.size(1), count = channels > 0 ? x.numel() / channels : 0;
+  const int64_t channels = x.size(1), count = values_per_channel(x);
   const at::Tensor sums = at::empty({2 * channels + 1}, x.options().dtype(at::kDouble));
   sums.narrow(0, 0, 2 * channels).copy_(channel_sums(x));
   sums.narrow(0, 2 * channels, 1).fill_(static_cast<double>(count));
@@ -49,13 +49,12 @@ struct PixelNormFunction : torch::autograd::Function<PixelNormFunction> {
                             const c10::intrusive_ptr<PixelRanks>& ranks) {
     const at::Tensor sums =
         tree_sum(ranks->pieces, [&](int64_t piece) { return sums_and_count(batch_piece(x, piece, ranks->pieces)); });
-    const BatchStatistics now = batch_statistics(sums, state, ranks->group);
+    const BatchStatistics now = batch_statistics(sums, values_per_channel(x), state, ranks->group);
     const at::Tensor scale = weight / (now.var + state.eps).sqrt_();
     const at::Tensor offset = bias - now.mean * scale;
     const at::Tensor y = scale_channels(x, scale, offset, added ? by_pixels(*added) : at::Tensor(), relu);
-    context->save_for_backward({x, weight, now.mean, now.var, relu ? y : at::Tensor()});
+    context->save_for_backward({x, weight, now.mean, now.var, relu ? y : at::Tensor(), now.count});
     context->saved_data["ranks"] = c10::IValue::make_capsule(ranks);
-    context->saved_data["count"] = now.count;
     context->saved_data["eps"] = state.eps;
     context->saved_data["added"] = added.has_value();
     return y;
@@ -69,7 +68,8 @@ struct PixelNormFunction : torch::autograd::Function<PixelNormFunction> {
     const variable_list saved = context->get_saved_variables();
     const at::Tensor &x = saved[0], &weight = saved[1], &mean = saved[2], &var = saved[3];
     const auto ranks = c10::static_intrusive_pointer_cast<PixelRanks>(context->saved_data["ranks"].toCapsule());
-    const double count = context->saved_data["count"].toDouble(), eps = context->saved_data["eps"].toDouble();
+    const at::Tensor& count = saved[5];
+    const double eps = context->saved_data["eps"].toDouble();
     ChannelGradient whole{by_pixels(gradients[0]), saved[4], x, mean};
     // If an input was added, its gradient is g, and dx can be made from it.
     const at::Tensor of_added = context->saved_data["added"].toBool() && saved[4].defined() ? at::empty_like(x) : at::Tensor();

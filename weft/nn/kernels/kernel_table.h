@@ -1,9 +1,10 @@
 // The kernels of a model's operations on each target device: the one table that planning and layers share.
 //
 // On a CPU weft's layers run weft's own kernels where they fit a tensor's type and shape, on other devices LibTorch's
-// operators. Costs are measured on the meta device (nn/cost/measure_cost.h), whose tensors have no memory and stand for those
-// of a target device: a layer that meets them chooses the target's kernel, so the tensors it makes are those of a run there.
-// Which target they stand for is a property of the thread (TargetScope), since operators have no argument for it.
+// operators, or kernels of weft's own for devices. Costs are measured on the meta device (nn/cost/measure_cost.h), whose
+// tensors have no memory and stand for those of a target device: a layer that meets them chooses the target's kernel, so the
+// tensors it makes are those of a run there. Which target they stand for is a property of the thread (TargetScope), since
+// operators have no argument for it.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -13,6 +14,7 @@
 #include <string_view>
 
 #include "weft/base/target_device.h"
+#include "weft/nn/target_scope.h"
 
 namespace weft {
 
@@ -35,6 +37,7 @@ enum class KernelKind : uint8_t {
   weft,       ///< weft's own, of this folder
   operators,  ///< one or more of LibTorch's operators
   fused,      ///< LibTorch's single operator for the whole, where it takes the tensors; otherwise its formula
+  device,     ///< weft's own for devices (nn/device_kernels)
 };
 
 /// What an operation takes on a device, apart from its inputs, output and gradients.
@@ -53,25 +56,14 @@ struct OperationRow {
 /// The row of an operation.
 const OperationRow& row_of(ModelOperation operation);
 
-/// The target device of tensors on `device`: for the meta device, that of the thread's innermost TargetScope.
-TargetDevice target_of(at::Device device);
-
 /// Returns whether weft's own kernel computes the operation for tensors on `device`, if it fits them otherwise.
 bool has_weft_kernel(ModelOperation operation, at::Device device);
 
+/// Returns whether weft's own device kernel computes the operation for x, which has elements of a type that it takes, if it
+/// fits otherwise: also on a CPU where operators are forced.
+bool has_device_kernel(ModelOperation operation, const at::Tensor& x);
+
 /// Returns whether x has elements that a kernel can read or write: none if it is undefined, empty or on the meta device.
 bool has_elements(const at::Tensor& x);
-
-/// Sets what this thread's meta tensors stand for during its lifetime; a CPU outside any scope.
-class TargetScope {
- public:
-  explicit TargetScope(TargetDevice device);
-  ~TargetScope();
-  TargetScope(const TargetScope&) = delete;
-  TargetScope& operator=(const TargetScope&) = delete;
-
- private:
-  TargetDevice before_;
-};
 
 }  // namespace weft

@@ -17,6 +17,14 @@ bool fits_kernels(std::initializer_list<at::Tensor> tensors) {
   });
 }
 
+bool fit_device_kernels(std::initializer_list<at::Tensor> tensors) {
+  const at::Tensor& first = *tensors.begin();
+  return std::all_of(tensors.begin(), tensors.end(), [&](const at::Tensor& x) {
+    return has_device_kernel(ModelOperation::element_wise, x) && x.device() == first.device() &&
+           x.scalar_type() == first.scalar_type() && x.sizes() == first.sizes() && x.is_contiguous();
+  });
+}
+
 Element element_of(const at::Tensor& x) { return x.scalar_type() == at::kBFloat16 ? Element::bfloat16 : Element::float32; }
 
 }  // namespace weft

@@ -13,6 +13,9 @@ namespace weft {
 /// device that has them (kernel_table.h).
 bool fits_kernels(std::initializer_list<at::Tensor> tensors);
 
+/// Returns whether device kernels can (has_device_kernel()): contiguous, of one size, type and device.
+bool fit_device_kernels(std::initializer_list<at::Tensor> tensors);
+
 /// The element type of x, which must be one that kernels support.
 Element element_of(const at::Tensor& x);
 

@@ -13,6 +13,7 @@
 
 #include "weft/base/error.h"
 #include "weft/comm/threads/parallel_for.h"
+#include "weft/nn/device_kernels/layer_kernels.h"
 #include "weft/nn/graph.h"
 #include "weft/nn/kernels/cross_entropy_kernels.h"
 #include "weft/nn/kernels/kernel_table.h"
@@ -77,22 +78,45 @@ struct ClassLossFunction : torch::autograd::Function<ClassLossFunction> {
   }
 };
 
+/// Of logits whose classes checked_ids() has checked.
+struct DeviceClassLoss : torch::autograd::Function<DeviceClassLoss> {
+  static at::Tensor forward(AutogradContext* context, const at::Tensor& logits, const at::Tensor& target, int64_t ignored) {
+    const at::Tensor x = logits.contiguous(), classes = target.contiguous();
+    const DeviceLosses made = class_losses_on_device(x, classes, ignored);
+    context->save_for_backward({x, classes, made.log_sums});
+    context->saved_data["ignored"] = ignored;
+    return made.losses.sum();
+  }
+
+  static variable_list backward(AutogradContext* context, const variable_list& gradients) {
+    refuse_second_order("loss");
+    const variable_list saved = context->get_saved_variables();
+    const int64_t ignored = context->saved_data["ignored"].toInt();
+    return {class_loss_gradient_on_device(gradients.front(), saved[0], saved[1], saved[2], ignored), {}, {}};
+  }
+};
+
+bool is_by_cpu(const at::Tensor& logits) {
+  return has_weft_kernel(ModelOperation::cross_entropy, logits.device()) && logits.scalar_type() == at::kFloat;
+}
+
 }  // namespace
 
 bool fits_class_loss(const at::Tensor& logits, const at::Tensor& target) {
   if (!logits.defined() || !target.defined()) return false;
-  return has_weft_kernel(ModelOperation::cross_entropy, logits.device()) && logits.device() == target.device() &&
-         logits.scalar_type() == at::kFloat && target.scalar_type() == at::kLong && logits.dim() == 2 && logits.size(1) > 0 &&
-         target.dim() == 1 && target.size(0) == logits.size(0);
+  return logits.device() == target.device() && target.scalar_type() == at::kLong && logits.dim() == 2 && logits.size(1) > 0 &&
+         target.dim() == 1 && target.size(0) == logits.size(0) &&
+         (is_by_cpu(logits) || has_device_kernel(ModelOperation::cross_entropy, logits));
 }
 
 at::Tensor class_loss(const at::Tensor& logits, const at::Tensor& target, int64_t ignored) {
   const TensorChecks check("loss");
   check.floats("logits", logits);
-  check.that(logits.scalar_type() == at::kFloat && logits.dim() == 2 && logits.size(1) > 0, "logits", logits,
-             "Float [rows, classes]");
+  check.that(logits.dim() == 2 && logits.size(1) > 0, "logits", logits, "[rows, classes]");
   check.sizes("target", target, {logits.size(0)}, logits);
-  check.that(fits_class_loss(logits, target), "target", target, "Long, with logits on the CPU");
+  check.that(target.scalar_type() == at::kLong, "target", target, "Long");
+  check.that(fits_class_loss(logits, target), "logits", logits, "Float on the CPU, or on a device and not empty");
+  if (!is_by_cpu(logits)) return DeviceClassLoss::apply(logits, target, ignored);
   return ClassLossFunction::apply(logits, target, ignored, at::GradMode::is_enabled() && logits.requires_grad());
 }
 

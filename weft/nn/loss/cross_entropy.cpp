@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "weft/base/error.h"
+#include "weft/nn/graph.h"
 #include "weft/nn/id_checks.h"
 #include "weft/nn/kernels/kernel_table.h"
 #include "weft/nn/loss/class_loss.h"
@@ -44,19 +45,21 @@ std::pair<at::Tensor, at::Tensor> logits_and_labels(const Tensors& outputs, cons
   return {checked_logits(outputs, target, of_ids), of_ids ? target : target.argmax(-1)};
 }
 
+at::Tensor summed_loss(const at::Tensor& rows, const at::Tensor& target, double smoothing) {
+  return at::cross_entropy_loss(rows, target, {}, at::Reduction::Sum, kIgnoreIndex, smoothing);
+}
+
 LossValue cross_entropy_of(const Tensors& outputs, const at::Tensor& target, double smoothing) {
   const bool of_ids = is_of_ids(target);
   const int64_t classes = checked_logits(outputs, target, of_ids).size(-1);
-  const at::Tensor logits = outputs.front().reshape({-1, classes});
-  const auto sum_of = [&](const at::Tensor& flat) {
-    return at::cross_entropy_loss(logits, flat, {}, at::Reduction::Sum, kIgnoreIndex, smoothing);
-  };
-  if (!of_ids) return {sum_of(target.reshape({-1, classes})), logits.size(0)};
+  if (!of_ids) {
+    const at::Tensor logits = widen({outputs.front()})[0].reshape({-1, classes});
+    return {summed_loss(logits, target.reshape({-1, classes}), smoothing), logits.size(0)};
+  }
   const at::Tensor flat = checked_ids("loss: target", target, classes, kIgnoreIndex).reshape({-1});
-  const at::Tensor count = flat.ne(kIgnoreIndex).sum();
-  const bool by_class = smoothing == 0.0 && fits_class_loss(logits, flat);
-  return {by_class ? class_loss(logits, flat, kIgnoreIndex) : sum_of(flat),
-          has_elements(count) ? count.item<int64_t>() : flat.numel()};
+  LossCount count = count_targets(flat, kIgnoreIndex);  // first: nothing of the loss is alive yet
+  if (smoothing == 0.0) return {cross_entropy_of_ids(outputs.front(), flat), std::move(count)};
+  return {summed_loss(widen({outputs.front()})[0].reshape({-1, classes}), flat, smoothing), std::move(count)};
 }
 
 struct SmoothedCrossEntropy {
@@ -68,6 +71,20 @@ struct SmoothedCrossEntropy {
 
 }  // namespace
 
+LossCount number_of(const at::Tensor& counted) {
+  const at::Tensor count = counted.sum();
+  if (!has_elements(counted)) return counted.numel();
+  return counted.is_cpu() ? LossCount(count.item<int64_t>()) : LossCount(count);
+}
+
+LossCount count_targets(const at::Tensor& target, int64_t ignored) { return number_of(target.ne(ignored)); }
+
+at::Tensor cross_entropy_of_ids(const at::Tensor& logits, const at::Tensor& ids) {
+  const bool by_device = has_device_kernel(ModelOperation::cross_entropy, logits);
+  const at::Tensor rows = (by_device ? logits : widen({logits})[0]).reshape({-1, logits.size(-1)}), flat = ids.reshape({-1});
+  return fits_class_loss(rows, flat) ? class_loss(rows, flat, kIgnoreIndex) : summed_loss(rows, flat, 0.0);
+}
+
 LossValue cross_entropy(const Tensors& outputs, const at::Tensor& target) { return cross_entropy_of(outputs, target, 0.0); }
 
 Loss smoothed_cross_entropy(double smoothing) {
@@ -76,28 +93,28 @@ Loss smoothed_cross_entropy(double smoothing) {
   return SmoothedCrossEntropy{smoothing};
 }
 
-int64_t count_hits(const Tensors& outputs, const at::Tensor& target) {
+LossCount count_hits(const Tensors& outputs, const at::Tensor& target) {
   // An ignored target is negative, so it never equals a class.
   const auto [logits, labels] = logits_and_labels(outputs, target);
-  return logits.argmax(-1).eq(labels).sum().item<int64_t>();
+  return number_of(logits.argmax(-1).eq(labels));
 }
 
-int64_t count_top5(const Tensors& outputs, const at::Tensor& target) {
+LossCount count_top5(const Tensors& outputs, const at::Tensor& target) {
   constexpr int64_t kPlaces = 5;
   const auto [logits, labels] = logits_and_labels(outputs, target);
   const at::Tensor label = labels.clamp(0, logits.size(-1) - 1).unsqueeze(-1);
   const at::Tensor own = logits.gather(-1, label);
   const at::Tensor lower = at::arange(logits.size(-1), labels.options()).lt(label);
   const at::Tensor larger = logits.gt(own).bitwise_or_(logits.eq(own).bitwise_and_(lower));
-  return larger.sum(-1).lt(kPlaces).bitwise_and_(label.squeeze(-1).eq(labels)).sum().item<int64_t>();
+  return number_of(larger.sum(-1).lt(kPlaces).bitwise_and_(label.squeeze(-1).eq(labels)));
 }
 
-Hits top5_of(int64_t classes) { return classes > 5 ? Hits(count_top5) : Hits(); }
+Hits top5_of(int64_t classes) { return classes > 5 ? Hits(count_top5).of_any_type() : Hits(); }
 
 Hits hits_of(const Loss& loss) {
   const auto* function = loss.target<LossValue (*)(const Tensors&, const at::Tensor&)>();
   const bool of_classes = (function && *function == cross_entropy) || loss.target<SmoothedCrossEntropy>();
-  return of_classes ? Hits(count_hits) : Hits();
+  return of_classes ? Hits(count_hits).of_any_type() : Hits();
 }
 
 }  // namespace weft

@@ -135,11 +135,6 @@ void refuse_wrong(const at::Tensor& target, int64_t classes) {
                                target.masked_select(wrong)[0].item<int64_t>(), classes));
 }
 
-/// Number of targets that count.
-int64_t count_targets(const at::Tensor& target) {
-  return has_elements(target) ? target.ne(kIgnored).sum().item<int64_t>() : target.numel();
-}
-
 /// [pieces x batch, ..., classes of a piece] as [pieces, targets, classes of a piece].
 at::Tensor in_pieces(const at::Tensor& logits, const at::Tensor& target, int64_t classes, const Context& context) {
   const int64_t targets = target.numel(), rows = c10::multiply_integers(logits.sizes().slice(0, logits.dim() - 1));
@@ -166,40 +161,66 @@ bool is_part(const Tensors& outputs, const at::Tensor& target, int64_t classes, 
   return part;
 }
 
+/// Returns whether the outputs are those of a head that has made the losses itself (nn/loss/language_head.h).
+bool are_losses(const Tensors& outputs, const at::Tensor& target, const Context& context) {
+  return context.layout.loss_chunk > 0 && !outputs.empty() && outputs.front().dim() == 1 && target.dim() > 1;
+}
+
 }  // namespace
 
+at::Tensor vocabulary_targets(const at::Tensor& target, int64_t classes) {
+  const TensorChecks check("loss");
+  check.dense("target", target);
+  check.that(target.scalar_type() == at::kLong, "target", target, "class ids, Long");
+  const at::Tensor ids = checked_ids("loss: target", target, classes, kIgnored);
+  refuse_wrong(ids, classes);
+  return ids;
+}
+
+at::Tensor vocabulary_loss(const at::Tensor& logits, const at::Tensor& ids, int64_t classes, const Context& context) {
+  if (!is_part({logits}, ids, classes, context)) return cross_entropy_of_ids(logits, ids);
+  const at::Tensor pieces = in_pieces(widen({logits})[0], ids, classes, context);
+  return VocabularyLoss::apply(pieces, ids.reshape({-1}), classes, context.tp);
+}
+
 Loss vocabulary_cross_entropy(int64_t classes) {
-  return [classes](const Tensors& outputs, const at::Tensor& target, const Context& context) -> LossValue {
-    if (!is_part(outputs, target, classes, context)) return cross_entropy(outputs, target);
-    const at::Tensor flat = checked_ids("loss: target", target, classes, kIgnored).reshape({-1});
-    refuse_wrong(flat, classes);  // before anything is sent
-    const int64_t count = count_targets(flat);
-    return {VocabularyLoss::apply(in_pieces(outputs.front(), target, classes, context), flat, classes, context.tp), count};
-  };
+  return Loss([classes](const Tensors& outputs, const at::Tensor& target, const Context& context) -> LossValue {
+           if (are_losses(outputs, target, context)) return {outputs.front().sum(), count_targets(target, kIgnored)};
+           if (!is_part(outputs, target, classes, context)) return cross_entropy(outputs, target);
+           const at::Tensor ids = vocabulary_targets(target, classes);  // before anything is sent
+           LossCount count = count_targets(ids, kIgnored);
+           return {vocabulary_loss(outputs.front(), ids, classes, context), std::move(count)};
+         })
+      .of_any_type()
+      .of_chunks();
 }
 
 Hits vocabulary_hits(int64_t classes) {
-  return [classes](const Tensors& outputs, const at::Tensor& target, const Context& context) -> int64_t {
-    if (!is_part(outputs, target, classes, context)) return count_hits(outputs, target);
-    const at::Tensor pieces = in_pieces(outputs.front(), target, classes, context);
-    std::vector<at::Tensor> best, where;
-    for (int64_t piece = 0; piece < pieces.size(0); ++piece) {
-      const Classes own = own_classes(classes, context.tp, pieces.size(0), piece);
-      const at::Tensor rows = pieces[piece].narrow(1, 0, own.count);
-      best.push_back(largest(rows));
-      where.push_back(own.count > 0 ? rows.argmax(1).add(own.first) : at::full({rows.size(0)}, classes, target.options()));
-    }
-    at::Tensor top = best[0].clone();
-    for (const at::Tensor& other : best) top = at::maximum(top, other);
-    context.tp.all_reduce(top, ReduceOp::max, kWhat).wait();
-    // Of equal logits, the first wins, as in argmax; other ranks' rows hold an invalid class.
-    at::Tensor winner = at::full({top.size(0)}, classes, target.options());
-    for (size_t piece = 0; piece < best.size(); ++piece) {
-      winner = at::minimum(winner, at::where(best[piece].eq(top), where[piece], classes));
-    }
-    context.tp.all_reduce(winner, ReduceOp::min, kWhat).wait();
-    return winner.eq(target.reshape({-1})).sum().item<int64_t>();
-  };
+  return Hits([classes](const Tensors& outputs, const at::Tensor& target, const Context& context) -> LossCount {
+           if (are_losses(outputs, target, context)) return number_of(outputs.at(1));
+           if (!is_part(outputs, target, classes, context)) return count_hits(outputs, target);
+           const at::Tensor pieces = in_pieces(widen(outputs)[0], target, classes, context);
+           std::vector<at::Tensor> best, where;
+           for (int64_t piece = 0; piece < pieces.size(0); ++piece) {
+             const Classes own = own_classes(classes, context.tp, pieces.size(0), piece);
+             const at::Tensor rows = pieces[piece].narrow(1, 0, own.count);
+             best.push_back(largest(rows));
+             where.push_back(own.count > 0 ? rows.argmax(1).add(own.first)
+                                           : at::full({rows.size(0)}, classes, target.options()));
+           }
+           at::Tensor top = best[0].clone();
+           for (const at::Tensor& other : best) top = at::maximum(top, other);
+           context.tp.all_reduce(top, ReduceOp::max, kWhat).wait();
+           // Of equal logits, the first wins, as in argmax; other ranks' rows hold an invalid class.
+           at::Tensor winner = at::full({top.size(0)}, classes, target.options());
+           for (size_t piece = 0; piece < best.size(); ++piece) {
+             winner = at::minimum(winner, at::where(best[piece].eq(top), where[piece], classes));
+           }
+           context.tp.all_reduce(winner, ReduceOp::min, kWhat).wait();
+           return number_of(winner.eq(target.reshape({-1})));
+         })
+      .of_any_type()
+      .of_chunks();
 }
 
 }  // namespace weft

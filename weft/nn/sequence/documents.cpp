@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "weft/base/error.h"
+#include "weft/nn/host_values.h"
 #include "weft/nn/tensor_checks.h"
 
 namespace weft {
@@ -35,7 +36,7 @@ void Documents::check_beside(const at::Tensor& ids) const {
 }
 
 void Documents::find_runs() {
-  const at::Tensor here = places_.cpu().contiguous();
+  const at::Tensor here = host_values(places_);
   const auto* places = here.const_data_ptr<int64_t>();
   const int64_t samples = here.size(0), tokens = here.size(1);
   const auto refuse = [&](int64_t sample, int64_t token, const std::string& found) {

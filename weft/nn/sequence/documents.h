@@ -17,10 +17,11 @@ namespace weft {
 
 /// Tokens [begin, begin + tokens) of a sample that form one document, or of several consecutive samples, one document in each.
 struct DocumentRun {
-  int64_t sample = 0;   ///< first sample
-  int64_t samples = 1;  ///< number of samples; in each, the tokens are one document
-  int64_t begin = 0;    ///< first token
-  int64_t tokens = 0;   ///< per sample
+  int64_t sample = 0;                                         ///< first sample
+  int64_t samples = 1;                                        ///< number of samples; in each, the tokens are one document
+  int64_t begin = 0;                                          ///< first token
+  int64_t tokens = 0;                                         ///< per sample
+  bool operator==(const DocumentRun& other) const = default;  ///< member by member
 };
 
 /// All tokens of a micro-batch, in order.
@@ -29,7 +30,8 @@ using DocumentRuns = std::vector<DocumentRun>;
 /// Documents of a block's inputs.
 class Documents {
  public:
-  /// Reads the inputs of a block, {x, places} or {x}. Values are read on the host, which waits for the device; on the meta
+  /// Reads the inputs of a block, {x, places} or {x}. Values are read on the host, which waits for a device only for places
+  /// whose values it does not know, once (nn/host_values.h): a trainer's and those of other stages it knows; on the meta
   /// device, without values, each sample counts as one document. `what` names the block in errors. Throws InputError for places
   /// of a wrong type or number of dims, that do not begin at 0 or that jump, and for samples shared by ranks (Context::cp).
   Documents(const Tensors& inputs, const Context& context, const std::string& what);

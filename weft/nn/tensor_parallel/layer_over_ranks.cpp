@@ -184,8 +184,16 @@ struct LayerFunction : torch::autograd::Function<LayerFunction> {
     const Normalised n{saved[0], {}, saved[1], saved[2]};
     const Norm norm{saved[3], saved[4], *kept.eps};
     const Tensors dy = with_zero_gradients({gradients.begin() + 1, gradients.end()}, kept, n.sum, weights);
-    const at::Tensor d_norm = through_layers(kept, dy, {normalise_again(n, norm)}, weights, true).front();
-    NormGradients all = norm_gradients(d_norm, gradients.front(), n, norm);
+    NormGradients all;
+    if (kept.call.group.size() == 1 && !kept.is_gathered() && gives_norm_again(n.sum)) {
+      // No sum over ranks needs the weight gradients beside it: they can wait for the launch that gives the output again.
+      const at::Tensor d_norm = kept.begin_input_gradient(dy, n.sum, weights).wait();
+      all = norm_gradients_and_output(d_norm, gradients.front(), n, norm);
+      add_or_defer(kept, dy, all.y, {});
+    } else {
+      const at::Tensor d_norm = through_layers(kept, dy, {normalise_again(n, norm)}, weights, true).front();
+      all = norm_gradients(d_norm, gradients.front(), n, norm);
+    }
     variable_list result = {all.x};
     if (kept.has_added) result.push_back(all.x);
     result.push_back(std::move(all.weight));
@@ -200,15 +208,25 @@ struct LayerFunction : torch::autograd::Function<LayerFunction> {
     return through_layers(kept, {dy}, inputs, weights, wanted);
   }
 
+  /// Adds to the gradients of the layers, now or later; `rows` brings the gathered x, if that has begun.
+  static void add_or_defer(KeptCall& kept, const Tensors& dy, const at::Tensor& x, std::optional<Travelling> rows) {
+    if (DeferredGradients* deferred = kept.call.layers.front().weight->deferred) {
+      const auto own = Kept::reclaim_copy(&kept);
+      deferred->add(
+          [own, dy, x] { own->add_gradients(dy, own->is_gathered() ? gathered(x, 1, own->call.group, own->call.input) : x); });
+    } else {
+      kept.add_gradients(dy, rows ? rows->wait() : x);
+    }
+  }
+
   /// Adds to the gradients of the layers; returns the gradients of the inputs, the first only if it is wanted.
   static variable_list through_layers(KeptCall& kept, const Tensors& dy, const variable_list& inputs, const Tensors& weights,
                                       bool wanted) {
     const LayerCall& call = kept.call;
-    DeferredGradients* deferred = call.layers.front().weight->deferred;
     variable_list d_inputs(inputs.size());
     at::Tensor x = inputs.front();
     std::optional<Travelling> rows, dx;
-    if (kept.is_gathered() && !deferred) rows = begin_gather(x, 1, call.group, call.input);
+    if (kept.is_gathered() && !call.layers.front().weight->deferred) rows = begin_gather(x, 1, call.group, call.input);
     if (wanted) dx = kept.begin_input_gradient(dy, x, weights);
     if (kept.activation) {
       const bool overwrites = kept.is_overwritable && frees_graph();
@@ -216,13 +234,7 @@ struct LayerFunction : torch::autograd::Function<LayerFunction> {
       d_inputs = std::move(through.gradients);
       x = std::move(through.value);
     }
-    if (deferred) {
-      const auto own = Kept::reclaim_copy(&kept);
-      deferred->add(
-          [own, dy, x] { own->add_gradients(dy, own->is_gathered() ? gathered(x, 1, own->call.group, own->call.input) : x); });
-    } else {
-      kept.add_gradients(dy, rows ? rows->wait() : x);
-    }
+    add_or_defer(kept, dy, x, std::move(rows));
     if (dx) d_inputs.front() = dx->wait();
     return d_inputs;
   }

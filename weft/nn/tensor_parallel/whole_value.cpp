@@ -6,6 +6,10 @@ namespace weft {
 
 at::Tensor whole_value(const Parameter& parameter, const Context& context) {
   if (!context.layout.sequence_parallel) return parameter.value;
+  if (context.layout.partial_gradients) {
+    parameter.partial = true;
+    return parameter.value;
+  }
   return copy_to(parameter.value, context.tp, "a parameter that is not split");
 }
 

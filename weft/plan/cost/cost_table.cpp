@@ -2,6 +2,10 @@
 
 #include <fmt/core.h>
 
+#include <algorithm>
+#include <set>
+#include <variant>
+
 #include "weft/base/error.h"
 #include "weft/nn/cost/measure_cost.h"
 #include "weft/nn/flat/flat_model.h"
@@ -48,12 +52,13 @@ int batch_ranks(SyncBatchNorm sync, const StepCounts& counts) {
   return (axes.has(kReplicaAxis) ? counts.dp : 1) * (axes.has(kShardAxis) ? counts.shard : 1);
 }
 
-BlockCost block_cost(const NamedBlock& named, const MeasuredCost& measured, const CallAxes& axes) {
+BlockCost block_cost(const NamedBlock& named, const MeasuredCost& measured, const BlockLayout& layout, const CallAxes& axes) {
   Block& block = *named.block;
   const BlockTraffic& traffic = measured.traffic;
   return {.name = named.name,
           .parameters = count_parameters(block),
           .tensors = static_cast<int64_t>(block.parameters().size()),
+          .partial_numel = measured.partial_numel,
           .flagged = num_flagged(block),
           .numel = flat_numel(block),
           .forward_flops = measured.forward_flops,
@@ -65,7 +70,7 @@ BlockCost block_cost(const NamedBlock& named, const MeasuredCost& measured, cons
           .forward_peak_bytes = measured.forward_peak_bytes,
           .backward_peak_bytes = measured.backward_peak_bytes,
           .uses = named.uses,
-          .splits = block.can_split_backward(),
+          .splits = splits_backward(block, layout),
           .input_flops = measured.input_flops,
           .deferred_bytes = measured.deferred_bytes,
           .input_peak_bytes = measured.input_peak_bytes,
@@ -77,6 +82,45 @@ BlockCost block_cost(const NamedBlock& named, const MeasuredCost& measured, cons
                     .weight = inner_calls(traffic.weight, axes)}};
 }
 
+int sum_of(const LaunchesByKernel& launches) {
+  int sum = 0;
+  for (const auto& [kernel, count] : launches) sum += count;
+  return sum;
+}
+
+/// Running statistics are kept, compared and put back around a forward; their change is added after a backward.
+void add_statistics(BlockLaunches& block) {
+  block.forward += 3;
+  for (int* writes : {&block.backward, &block.weight}) *writes += 2;
+  for (int* adds : {&block.adding_backward, &block.adding_weight}) *adds += 1;
+}
+
+ModelLaunches launches_of(const Model& model, const std::vector<MeasuredCost>& measured, const LossCost& loss) {
+  ModelLaunches result{.blocks = {}, .loss = sum_of(loss.launches)};
+  std::set<bool> decays;
+  for (size_t b = 0; b < measured.size(); ++b) {
+    const MeasuredLaunches& of = measured[b].launches;
+    result.blocks.push_back({.forward = sum_of(of.forward),
+                             .backward = sum_of(of.backward),
+                             .adding_backward = sum_of(of.adding_backward),
+                             .input = sum_of(of.input),
+                             .weight = sum_of(of.weight),
+                             .adding_weight = sum_of(of.adding_weight)});
+    bool has_statistics = false;
+    std::set<bool> own;
+    for (const ParamSpec& spec : model.blocks[b].block->parameters()) {
+      if (!spec.statistic && !spec.frozen) own.insert(spec.decay);
+      has_statistics |= spec.statistic;
+    }
+    result.blocks.back().decays = static_cast<int>(own.size());
+    decays.merge(own);
+    if (has_statistics) add_statistics(result.blocks.back());
+  }
+  result.decays = static_cast<int>(decays.size());
+  result.shapes_vary = model.shapes_vary;
+  return result;
+}
+
 }  // namespace
 
 CostTable::CostTable(const Recipe& recipe)
@@ -86,7 +130,17 @@ CostTable::CostTable(const Recipe& recipe)
       model_(with_rules(build_model(recipe.model), recipe.optimizer.groups)) {}
 
 const ModelCost& CostTable::model_cost(int64_t micro_batch, const LayoutOptions& layout, const StepCounts& counts) {
+  return at(micro_batch, layout, counts).cost;
+}
+
+const ModelLaunches& CostTable::model_launches(int64_t micro_batch, const LayoutOptions& layout, const StepCounts& counts) {
+  return at(micro_batch, layout, counts).launches;
+}
+
+const CostTable::Measured& CostTable::at(int64_t micro_batch, const LayoutOptions& layout, const StepCounts& counts) {
   check_composition(facts_of(model_, layout, counts, tokens_per_sample(recipe_.model)));
+  BlockLayout blocks = block_layout(layout, counts.tp, counts.batch_pieces);
+  blocks.partial_gradients = has_partial_gradients(layout, counts);
   const Key key{.micro_batch = micro_batch,
                 .tp = counts.tp,
                 .parts = counts.reproducible_tp,
@@ -95,40 +149,51 @@ const ModelCost& CostTable::model_cost(int64_t micro_batch, const LayoutOptions&
                 .gradient_bytes = gradient_bytes(layout, counts.reproducible),
                 .batch_axes = axes_of(layout.sync_batch_norm),
                 .precision = layout.precision,
-                .blocks = block_layout(layout, counts.tp, counts.batch_pieces)};
+                .blocks = blocks};
   const auto known = costs_.find(key);
   return known != costs_.end() ? known->second : costs_.emplace(key, measured(key)).first->second;
 }
 
-ModelCost CostTable::measured(const Key& key) {
+CostTable::Measured CostTable::measured(const Key& key) {
   Model model = with_rules(build_model(recipe_.model), recipe_.optimizer.groups);
   split_layers(model, key.tp, 0, key.parts);
   const Tensors inputs = meta_inputs(recipe_, key.micro_batch, key.cp);
-  ModelCost cost{.name = model.name, .blocks = {}, .input_bytes = 0};
+  Measured result{.cost = {.name = model.name, .blocks = {}, .input_bytes = 0, .head_takes_targets = key.blocks.loss_chunk > 0},
+                  .launches = {}};
+  ModelCost& cost = result.cost;
   const at::ScalarType weights = dtype_of(key.precision);
   for (const at::Tensor& input : inputs) {
     cost.input_bytes +=
         input.numel() * static_cast<int64_t>(elementSize(input.is_floating_point() ? weights : input.scalar_type()));
+    cost.upload_bytes += static_cast<int64_t>(input.nbytes());
   }
+  const at::Tensor target = meta_target(recipe_, key.micro_batch, key.cp);
   const CostOptions options{.weight_dtype = weights,
                             .gradient_dtype = key.gradient_bytes == 4 ? at::kFloat : weights,
                             .tp = key.tp,
                             .cp = key.cp,
                             .batch_ranks = key.batch_ranks,
                             .layout = key.blocks,
+                            .target = key.blocks.loss_chunk > 0 ? target : at::Tensor(),
                             .device = device_};
   const CallAxes axes{key.batch_axes};
   Tensors outputs;
   const std::vector<MeasuredCost> measured = measure_cost(model, inputs, options, &outputs);
   const std::vector<BlockUpdate>& updates = block_updates(key.gradient_bytes);
   for (size_t b = 0; b < measured.size(); ++b) {
-    cost.blocks.push_back(block_cost(model.blocks[b], measured[b], axes));
+    cost.blocks.push_back(block_cost(model.blocks[b], measured[b], key.blocks, axes));
     cost.blocks.back().gathered_gradient_bytes = updates[b].gathered_bytes;
+    cost.blocks.back().states = updates[b].states + (recipe_.optimizer.ema > 0.0 ? 1 : 0);
+    cost.blocks.back().part_state = updates[b].part_state;
   }
-  const LossCost loss = measure_loss(model, outputs, meta_target(recipe_, key.micro_batch, key.cp), options);
+  const LossCost loss = measure_loss(model, outputs, target, options);
   cost.loss_peak_bytes = loss.peak_bytes;
   cost.loss_calls = inner_calls(loss.calls, axes);
-  return cost;
+  if (device_ == TargetDevice::gpu) {
+    result.launches = launches_of(model, measured, loss);
+    result.launches.reads_late = takes_gate(optimizer_);
+  }
+  return result;
 }
 
 const std::vector<BlockUpdate>& CostTable::block_updates(int gradient_bytes) {

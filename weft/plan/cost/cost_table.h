@@ -11,6 +11,7 @@
 #include "weft/optim/block_update.h"
 #include "weft/plan/layout/layout.h"
 #include "weft/program/axis_set.h"
+#include "weft/program/launches.h"
 #include "weft/program/program.h"
 #include "weft/recipe/recipe.h"
 
@@ -25,6 +26,10 @@ class CostTable {
   /// Returns the model's costs for a micro-batch of `micro_batch` samples on the first of the ranks of cp and tp. Needs no data
   /// and allocates no weights. Throws InputError if the model cannot be split this way.
   const ModelCost& model_cost(int64_t micro_batch, const LayoutOptions& layout = {}, const StepCounts& counts = {});
+
+  /// Returns the launches of the model's step in the same layout; without blocks for devices that launch nothing (CPUs). Throws
+  /// as model_cost() does.
+  const ModelLaunches& model_launches(int64_t micro_batch, const LayoutOptions& layout, const StepCounts& counts);
 
   /// Returns the updates of the model's blocks, with `gradient_bytes` bytes per gradient element.
   const std::vector<BlockUpdate>& block_updates(int gradient_bytes);
@@ -46,13 +51,18 @@ class CostTable {
     BlockLayout blocks;
     auto operator<=>(const Key&) const = default;
   };
-  ModelCost measured(const Key& key);
+  struct Measured {
+    ModelCost cost;
+    ModelLaunches launches;
+  };
+  const Measured& at(int64_t micro_batch, const LayoutOptions& layout, const StepCounts& counts);
+  Measured measured(const Key& key);
 
   Recipe recipe_;
   TargetDevice device_;
   OptimizerOptions optimizer_;
   Model model_;  ///< whole, with its rules
-  std::map<Key, ModelCost> costs_;
+  std::map<Key, Measured> costs_;
   std::map<int, std::vector<BlockUpdate>> updates_;
 };
 

@@ -6,7 +6,6 @@
 #include "weft/comm/two_level/memory_bytes.h"
 #include "weft/optim/block_update.h"
 #include "weft/optim/clip.h"
-#include "weft/optim/squares.h"
 #include "weft/optim/update_ranges.h"
 #include "weft/plan/cost/cost_table.h"
 #include "weft/plan/cost/group_specs.h"
@@ -22,37 +21,41 @@ int state_copies(const Recipe& recipe) {
   return (!recipe.save.folder.empty() && !offloads ? 1 : 0) + (recipe.save.memory_every ? 2 : 0);
 }
 
-/// Peak bytes of a block's update besides the gradients that it gathers: while its part is computed, gathered or applied.
-int64_t temporary_bytes(const BlockUpdate& update, const Program& program, int block) {
+/// Peak bytes of a block's update besides the gradients that it gathers: while its part is computed, gathered or applied, or
+/// the weights are averaged. With `gate`, the device may drop what is changed.
+int64_t temporary_bytes(const Recipe& recipe, const BlockUpdate& update, const Program& program, int block, TargetDevice device,
+                        bool gate) {
   const int64_t own = program.block_numel[block] / program.shards, part = own * update.part_bytes;
   const bool gathers = program.gathers_gradients(block);
   const int64_t whole = gathers ? program.block_numel[block] * update.gathered_bytes : 0;
-  const int64_t making = part + std::min(own, kRangeElements) * update.range_bytes;
-  return std::max({making - whole, part, (gathers ? 0 : part) + update.temporary_bytes});
+  const int range_bytes = update.range_bytes + (gate ? update.gate_bytes : 0);
+  const int64_t making = part + std::min(own, range_elements(device)) * range_bytes;
+  const bool averages_copies = recipe.optimizer.ema > 0.0 && gate;
+  const int64_t averaging = averages_copies ? std::min(own, range_elements(device)) * int64_t{sizeof(float)} : 0;
+  return std::max({making - whole, part, (gathers ? 0 : part) + update.temporary_bytes, averaging});
 }
 
 bool takes_norm(const Recipe& recipe, const Plan& plan) {
   return recipe.optimizer.clip > 0.0 || plan.layout.options.precision == Precision::fp16 || recipe.run.noise_scale;
 }
 
-/// Peak bytes of the squares for the norm of all gradients and those of tensors.
-int64_t norm_bytes(const Recipe& recipe, const Plan& plan, const BlockUpdate& update, int block) {
+/// Peak bytes of the squares for the norm of all gradients.
+int64_t norm_bytes(const Recipe& recipe, const Plan& plan, int block) {
   const Program& program = *plan.program;
   const int64_t own = program.block_numel[block] / program.shards;
-  const TargetDevice device = plan.costs->device();
-  const int64_t of_all = takes_norm(recipe, plan) ? squares_bytes(device, own, program.gradient_bytes) : 0;
-  if (device == TargetDevice::cpu) return of_all;
-  return std::max(of_all, device_squares_bytes(std::min({own, update.normed, kRangeElements})));
+  return takes_norm(recipe, plan) ? squares_bytes(plan.costs->device(), own, program.gradient_bytes) : 0;
 }
 
 /// State and scratch of each block.
 std::vector<BlockState> block_states(const Recipe& recipe, const Plan& plan) {
   const Program& program = *plan.program;
+  const bool gate = reads_late(program, plan.costs->model_launches(plan.layout.micro_batch, plan.layout.options, plan.layout));
   std::vector<BlockState> states;
   for (const BlockUpdate& update : plan.costs->block_updates(program.gradient_bytes)) {
     const int block = static_cast<int>(states.size());
     states.push_back({update.states + (recipe.optimizer.ema > 0.0 ? 1 : 0), update.part_state, update.whole_state,
-                      temporary_bytes(update, program, block), norm_bytes(recipe, plan, update, block)});
+                      temporary_bytes(recipe, update, program, block, plan.costs->device(), gate),
+                      norm_bytes(recipe, plan, block)});
   }
   return states;
 }

@@ -7,6 +7,7 @@
 #include "weft/base/error.h"
 #include "weft/base/math.h"
 #include "weft/base/multiples.h"
+#include "weft/nn/tensor_parallel/reproducible_parts.h"
 
 namespace weft {
 
@@ -201,17 +202,35 @@ std::string own_norms_for_master(const CompositionFacts& f) {
   return "layout.style = \"master\" with run.noise_scale: only the master has norms of gradients; leave one of them out";
 }
 
-bool has_statistics(Block& block) {
-  const std::vector<ParamSpec> specs = block.parameters();
-  return std::any_of(specs.begin(), specs.end(), [](const ParamSpec& spec) { return spec.statistic; });
+std::string head_for_chunks(const CompositionFacts& f) {
+  if (f.loss_chunk == 0 || f.chunks_loss) return {};
+  return fmt::format(
+      "layout.loss_chunk = {}: the last block of model '{}' does not make its losses itself (Block::can_chunk_loss()), or its "
+      "loss, hits or top5 are not those of vocabulary_cross_entropy() and vocabulary_hits(); use 0",
+      f.loss_chunk, f.model);
 }
 
-/// First block with `property`; empty if there is none.
-template <class Property>
-std::string first_block(const Model& model, const Property& property) {
-  const auto found =
-      std::find_if(model.blocks.begin(), model.blocks.end(), [&](const NamedBlock& named) { return property(*named.block); });
-  return found == model.blocks.end() ? "" : found->name;
+/// Rows of any width then fill whole vectors.
+std::string vectors_for_chunks(const CompositionFacts& f) {
+  if (f.reproducible_tp == 0 || f.loss_chunk % kVectorElements == 0) return {};
+  return fmt::format(
+      "layout.loss_chunk = {} with run.reproducible_tp, whose products are of whole vectors; use a multiple of {}",
+      f.loss_chunk, kVectorElements);
+}
+
+/// Chunks of losses cannot be told apart by the pieces of a micro-batch (BlockLayout::batch_pieces).
+std::string whole_losses_for_slots(const CompositionFacts& f) {
+  if (f.loss_chunk == 0 || f.sync == SyncBatchNorm::none || !f.reproducible) return {};
+  return fmt::format(
+      "layout.loss_chunk = {} with layout.sync_batch_norm and run.reproducible_slots, which sum losses in pieces of a "
+      "micro-batch; leave one of them out",
+      f.loss_chunk);
+}
+
+std::string own_losses_for_master(const CompositionFacts& f) {
+  if (!f.master || f.loss_chunk == 0) return {};
+  return "layout.style = \"master\" with layout.loss_chunk: the master makes the losses, from whole logits; leave one of them "
+         "out";
 }
 
 }  // namespace
@@ -225,6 +244,10 @@ const std::vector<CompositionRule>& composition_rules() {
       {"layout.style = \"master\"", "no layout.sync_batch_norm", own_statistics_for_master},
       {"layout.style = \"master\"", "no run.reproducible_tp", whole_layers_for_master},
       {"layout.style = \"master\"", "no run.noise_scale", own_norms_for_master},
+      {"layout.style = \"master\"", "no layout.loss_chunk", own_losses_for_master},
+      {"layout.loss_chunk", "a last block that makes its losses itself (gpt, llama; Block::can_chunk_loss())", head_for_chunks},
+      {"layout.loss_chunk, run.reproducible_tp", "a multiple of 32", vectors_for_chunks},
+      {"layout.loss_chunk, run.reproducible_slots", "no layout.sync_batch_norm", whole_losses_for_slots},
       {"layout.tp > 1", "a model with a split table, whose heads and widths tp divides", needs_splits},
       {"layout.cp > 1", "a model of sequences (gpt, llama)", sequences_for_cp},
       {"layout.cp > 1", "no running statistics (BatchNorm)", statistics_for_cp},
@@ -250,32 +273,6 @@ const std::vector<CompositionRule>& composition_rules() {
       {"optimizer.name = \"muon\", \"adafactor\"", "layout.tp = 1, without run.reproducible_tp", whole_layers_for_updates},
   };
   return rules;
-}
-
-CompositionFacts facts_of(const Model& model, const LayoutOptions& options, const StepCounts& counts, int64_t tokens) {
-  return {.model = model.name,
-          .has_splits = !model.splits.empty(),
-          .has_sequences = model.splits_sequences,
-          .has_statistics = !first_block(model, has_statistics).empty(),
-          .apart = first_block(model, [](Block& block) { return has_statistics(block) && !block.can_join_batches(); }),
-          .whole = first_block(model, [](Block& block) { return !block.can_join_batches(); }),
-          .tokens = tokens,
-          .cp = counts.cp,
-          .tp = counts.tp,
-          .sequence_parallel = options.sequence_parallel,
-          .reproducible_tp = counts.reproducible_tp,
-          .narrow = options.precision != Precision::fp32,
-          .sync = options.sync_batch_norm,
-          .reproducible = counts.reproducible,
-          .tensor_norms = counts.tensor_norms,
-          .noise_scale = counts.noise_scale,
-          .whole_tensors = counts.whole_tensors,
-          .offloads = options.offload_optimizer != Offload::none || options.offload_parameters != Offload::none,
-          .master = options.master,
-          .data_ranks = counts.dp * counts.shard,
-          .shards = options.shard_level != ShardLevel::none,
-          .offloads_activations = options.offload_activations != Offload::none,
-          .scales_losses = options.precision == Precision::fp16};
 }
 
 void check_composition(const CompositionFacts& facts) {

@@ -38,6 +38,8 @@ struct CompositionFacts {
   bool shards = false;                       ///< state is sharded
   bool offloads_activations = false;         ///< block inputs are offloaded
   bool scales_losses = false;                ///< fp16
+  int64_t loss_chunk = 0;                    ///< tokens whose losses the last block makes at a time; 0: all
+  bool chunks_loss = false;                  ///< the last block is Block::can_chunk_loss()
 };
 
 /// A condition for using a strategy with a model.

@@ -31,7 +31,11 @@ StepLayout layout_without_schedule(const LayoutOptions& options, const StepCount
           .recompute = {.every = options.recompute_every},
           .offload = {.activations = options.offload_activations != Offload::none,
                       .optimizer = options.offload_optimizer != Offload::none,
-                      .weights = options.offload_parameters != Offload::none},
+                      .weights = options.offload_parameters != Offload::none,
+                      .beside = {.activations = counts.on_device && options.offload_activations == Offload::host,
+                                 .optimizer = counts.on_device && options.offload_optimizer == Offload::host,
+                                 .weights = counts.on_device && options.offload_parameters == Offload::host}},
+          .uploads = counts.on_device,
           .weight_bytes = weight_bytes(options.precision),
           .gradient_bytes = gradient_bytes(options, counts.reproducible),
           .batch_axes = axes_of(options.sync_batch_norm),
@@ -44,12 +48,16 @@ StepLayout layout_without_schedule(const LayoutOptions& options, const StepCount
           .clip = counts.clip,
           .tensor_norms = counts.tensor_norms,
           .noise_scale = counts.noise_scale,
+          .partial_gradients = has_partial_gradients(options, counts),
           .votes = counts.votes};
 }
 
 void check_layout(const LayoutOptions& options, bool reproducible) {
   if (options.tp_chunks < 1) {
     throw InputError(fmt::format("layout: tp_chunks = {}; must be at least 1 (one chunk)", options.tp_chunks));
+  }
+  if (options.loss_chunk < 0) {
+    throw InputError(fmt::format("layout: loss_chunk = {}; must be a number of tokens, or 0 (all)", options.loss_chunk));
   }
   if (options.inner_shards > 0 && (options.shard_level != ShardLevel::parameters || !options.reshard_after_forward)) {
     throw InputError("layout: inner_shards needs shard_level = \"parameters\" and reshard_after_forward");
@@ -94,11 +102,16 @@ StepLayout step_layout(const LayoutOptions& options, const StepCounts& counts) {
   return layout;
 }
 
+bool has_partial_gradients(const LayoutOptions& options, const StepCounts& counts) {
+  return options.sequence_parallel && counts.tp > 1 && !counts.noise_scale;
+}
+
 BlockLayout block_layout(const LayoutOptions& options, int tp, int batch_pieces) {
   return {.recompute_parts = options.recompute_parts,
           .batch_pieces = batch_pieces,
           .sequence_parallel = options.sequence_parallel && tp > 1,
           .tp_chunks = tp > 1 ? options.tp_chunks : 1,
+          .loss_chunk = options.loss_chunk,
           .attention_over = options.attention_over};
 }
 

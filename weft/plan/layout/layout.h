@@ -34,6 +34,7 @@ struct LayoutOptions {
   int64_t gathered_bytes = 0;      ///< level parameters: most gathered weights at once; 0: no limit
   int recompute_every = 0;         ///< 1: every block, k: every k-th; 0: off
   bool recompute_parts = false;    ///< recomputes only the attention of transformer layers
+  int64_t loss_chunk = 0;          ///< tokens whose logits and losses a head makes at a time; 0: all
   bool sequence_parallel = false;  ///< with tp: between split layers each rank has its part of the tokens
   int tp_chunks = 1;               ///< with tp: chunks whose sums overlap the next chunk's multiplication
   ContextMethod attention_over = ContextMethod::automatic;  ///< with cp: method of attention over a shared sequence
@@ -64,6 +65,7 @@ struct StepCounts {
   bool whole_tensors = false;  ///< updates need whole tensors (Muon, Adafactor)
   bool noise_scale = false;    ///< the gradient noise scale is measured
   int votes = 0;               ///< Program::votes
+  bool on_device = false;      ///< copies between host and device run beside compute
 };
 
 /// True if a step has batches of two sizes, the whole and its first micro-batch, from which to measure the noise scale.
@@ -84,7 +86,10 @@ StepLayout layout_without_schedule(const LayoutOptions& options, const StepCount
 /// Returns the layout to build a program for, with its schedule. Throws InputError if the schedule does not fit these counts.
 StepLayout step_layout(const LayoutOptions& options, const StepCounts& counts);
 
-/// Returns the division of a block's work over the ranks of `tp` and `cp`; `batch_pieces` as in StepCounts.
+/// Program::partial_gradients. Squares of small batches, for the noise scale, are of gradients summed over tp.
+bool has_partial_gradients(const LayoutOptions& options, const StepCounts& counts);
+/// Returns the division of a block's work over the ranks of `tp` and `cp`; `batch_pieces` as in StepCounts. The engine sets
+/// partial_gradients as its program has it.
 BlockLayout block_layout(const LayoutOptions& options, int tp, int batch_pieces);
 
 /// Bytes per element of the weights that forward reads.

@@ -10,6 +10,7 @@
 
 #include "weft/base/error.h"
 #include "weft/base/multiples.h"
+#include "weft/plan/layout/planned_device.h"
 #include "weft/recipe/build/build_optimizer.h"
 #include "weft/recipe/limits.h"
 
@@ -81,6 +82,7 @@ LayoutOptions resolve_options(const LayoutRecipe& layout) {
           .gathered_bytes = bytes_of_mb(layout.gathered_mb),
           .recompute_every = layout.recompute == "blocks" ? static_cast<int>(layout.recompute_every) : 0,
           .recompute_parts = layout.recompute == "attention",
+          .loss_chunk = layout.loss_chunk,
           .sequence_parallel = layout.sequence_parallel,
           .tp_chunks = static_cast<int>(layout.tp_chunks),
           .attention_over = kContextMethods.value_of(layout.context_attention, "layout.context_attention"),
@@ -177,6 +179,7 @@ ResolvedLayout resolve(const Recipe& recipe, int world_size) {
   layout.tensor_norms = needs_tensor_norms(optimizer_of(recipe.optimizer));
   layout.whole_tensors = needs_whole_tensors(optimizer_of(recipe.optimizer));
   layout.votes = recipe.save.votes();
+  layout.on_device = planned_device(recipe) == TargetDevice::gpu;
   layout.noise_scale = recipe.run.noise_scale && has_small_batches(layout.global_batch, layout.micro_batch);
   return layout;
 }

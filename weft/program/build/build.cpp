@@ -6,10 +6,10 @@
 #include <utility>
 
 #include "weft/base/error.h"
-#include "weft/base/math.h"
 #include "weft/program/axes.h"
 #include "weft/program/buckets.h"
 #include "weft/program/buffers.h"
+#include "weft/program/build/check_step_layout.h"
 #include "weft/program/build/master_lists.h"
 #include "weft/program/build/stages.h"
 #include "weft/program/build/step_bytes.h"
@@ -22,11 +22,13 @@
 #include "weft/program/passes/norms.h"
 #include "weft/program/passes/one_owner.h"
 #include "weft/program/passes/prefetch.h"
+#include "weft/program/passes/reload_ahead.h"
 #include "weft/program/passes/replicate.h"
 #include "weft/program/passes/shard_gradients.h"
 #include "weft/program/passes/shard_parameters.h"
 #include "weft/program/passes/slots.h"
 #include "weft/program/passes/sum_losses.h"
+#include "weft/program/passes/sum_partial_gradients.h"
 #include "weft/program/passes/tie_weights.h"
 #include "weft/program/passes/update.h"
 #include "weft/program/passes/waits.h"
@@ -36,74 +38,6 @@
 
 namespace weft {
 namespace {
-
-// Checks the costs, which may be hand-written.
-void check_model(const ModelCost& model) {
-  if (model.blocks.empty()) throw InputError(fmt::format("model '{}' has no blocks: a program needs at least one", model.name));
-  const int blocks = static_cast<int>(model.blocks.size());
-  for (int b = 0; b < blocks; ++b) {
-    const BlockCost& block = model.blocks[b];
-    for (const int used : block.uses) {
-      if (used >= 0 && used < blocks) continue;
-      throw InputError(fmt::format("model '{}', block {} '{}': uses block {} of {}", model.name, b, block.name, used, blocks));
-    }
-  }
-}
-
-void check_master(const StepLayout& layout) {
-  if (int64_t{layout.dp} * layout.shard * layout.cp * layout.tp > 1 || layout.shard_level != ShardLevel::none) {
-    throw InputError("layout: a layout with a master uses only the pipeline axis, without sharding; set the other axes to 1");
-  }
-  if (layout.offload.activations || layout.offload.optimizer) {
-    throw InputError("layout: a layout with a master cannot offload; set StepLayout::offload to none");
-  }
-  if (layout.noise_scale) {
-    throw InputError("layout: a layout with a master cannot measure the noise scale: the other ranks have no norms");
-  }
-  if (layout.micro_batches % layout.pp != 0 || layout.micro_batches / layout.pp % layout.slots != 0) {
-    throw InputError(
-        fmt::format("layout: {} micro-batches do not divide over a master's {} ranks with {} slots each; use {} micro-batches",
-                    layout.micro_batches, layout.pp, layout.slots, round_up(layout.micro_batches, layout.pp * layout.slots)));
-  }
-}
-
-void check(const ModelCost& model, const StepLayout& layout) {
-  check_model(model);
-  const auto positive = [](const char* key, int64_t value) {
-    if (value < 1) throw InputError(fmt::format("layout: {} is {}, must be at least 1", key, value));
-  };
-  positive("pp", layout.pp);
-  positive("cp", layout.cp);
-  positive("tp", layout.tp);
-  positive("dp", layout.dp);
-  positive("shard", layout.shard);
-  positive("micro_batches", layout.micro_batches);
-  positive("slots", layout.slots);
-  if (layout.bucket_bytes < 0) {
-    throw InputError(fmt::format("layout: bucket_bytes is {}, must be above 0, or 0 for automatic", layout.bucket_bytes));
-  }
-  if (layout.slots > 1 && layout.shard_level >= ShardLevel::gradients && !layout.keep_order) {
-    throw InputError(
-        "layout: several slots per rank need keep_order, as gradients reduced every micro-batch cannot be summed by slot");
-  }
-  if (layout.offload.weights && layout.shard_level != ShardLevel::parameters) {
-    throw InputError("layout: offloading weights needs shard level parameters");
-  }
-  if (layout.master) check_master(layout);
-  if (layout.inner_shards < 1 || layout.shard % layout.inner_shards != 0) {
-    throw InputError(fmt::format("layout: inner_shards is {}, must divide the {} ranks of the shard axis", layout.inner_shards,
-                                 layout.shard));
-  }
-  if (layout.prefetch < 0) throw InputError(fmt::format("layout: prefetch is {}, must be at least 0", layout.prefetch));
-  if (!is_power_of_two(layout.slots)) {
-    throw InputError(fmt::format("layout: {} slots per rank, must be a power of two (nearest below: {})", layout.slots,
-                                 floor_power_of_two(layout.slots)));
-  }
-  if (layout.micro_batches % layout.slots != 0) {
-    throw InputError(fmt::format("layout: {} slots do not divide {} micro-batches per rank; use {}, or fewer slots",
-                                 layout.slots, layout.micro_batches, round_up(layout.micro_batches, layout.slots)));
-  }
-}
 
 void find_holders(Program& program, const std::vector<InstructionList>& lists) {
   if (lists.size() == 1) return;
@@ -157,6 +91,7 @@ Found<InstructionList> finish_list(InstructionList list, const ModelCost& model,
         {.replicas = program.replicas, .axes = replica_axes(program), .buckets = buckets, .uses = program.block_uses});
   }
   list = one_owner(std::move(list), program, pp);
+  if (program.partial_gradients) list = sum_partial_gradients(std::move(list), model, program, whole(buckets));
   list = tie_weights(std::move(list), program);
   if (program.noise_scale) {
     Found<InstructionList> measured = add_noise_squares(std::move(list), program);
@@ -181,9 +116,15 @@ Found<InstructionList> finish_list(InstructionList list, const ModelCost& model,
     list = shard_parameters(std::move(list), program,
                             {.reshard_after_forward = layout.reshard_after_forward, .inner_shards = program.inner_shards});
     list = offload_shards(std::move(list), layout.offload);
-    return prefetch(std::move(list), program, {.depth = layout.prefetch, .max_bytes = layout.gathered_bytes});
+    Found<InstructionList> hoisted =
+        prefetch(std::move(list), program, {.depth = layout.prefetch, .max_bytes = layout.gathered_bytes});
+    if (!hoisted) return hoisted;
+    list = std::move(hoisted).take();
+  } else if (sharded) {
+    list = gather_updated(std::move(list), program);
   }
-  if (sharded) list = gather_updated(std::move(list), program);
+  list = reload_ahead(std::move(list), layout.offload);
+  declare_copies(list, model, program);
   return {.value = std::move(list)};
 }
 
@@ -233,9 +174,12 @@ Program frame_program(const ModelCost& model, const StepLayout& layout) {
   program.slots = layout.slots;
   program.needs_norm = layout.clip || layout.check_finite || layout.check_largest || layout.tensor_norms || layout.noise_scale;
   program.noise_scale = layout.noise_scale;
+  program.partial_gradients = layout.partial_gradients && layout.tp > 1;
+  program.head_takes_targets = model.head_takes_targets;
   program.votes = layout.votes;
   program.keep_order = layout.keep_order && layout.shard_level >= ShardLevel::gradients;
   program.offload = layout.offload;
+  if (layout.uploads) program.upload_bytes = model.upload_bytes > 0 ? model.upload_bytes : model.input_bytes;
   program.batch_axes = layout.batch_axes;
   program.copies = layout.master ? layout.pp : 1;
   program.mesh = {.pp = layout.pp, .dp = layout.dp, .shard = layout.shard, .cp = layout.cp, .tp = layout.tp};
@@ -269,7 +213,7 @@ Program frame_program(const ModelCost& model, const StepLayout& layout) {
 }
 
 Found<Program> find_program(const ModelCost& model, const StepLayout& layout) {
-  check(model, layout);
+  check_step_layout(model, layout);
   check_step_size(static_cast<int64_t>(model.blocks.size()), layout, size_of(model, layout.schedule));
   check_step_bytes(model, layout);
   Program program = frame_program(model, layout);

@@ -98,6 +98,7 @@ class Expansion {
     const StageBlocks& stage = stages_[task.stage];
     if (task.kind == TaskKind::forward) {
       if (task.stage == 0) list.push_back(load_inputs(model_, task.micro));
+      if (task.stage == last_stage() && model_.head_takes_targets) load_targets(list, rank, task.micro);
       for (int block = stage.first; block < stage.last; ++block) list.push_back(forward_of(model_, block, task.micro));
       return;
     }
@@ -111,10 +112,14 @@ class Expansion {
   }
 
   // Micro-batches load in order, so if this one runs first, targets of earlier ones are loaded too.
-  void add_loss(InstructionList& list, int rank, int micro) {
+  void load_targets(InstructionList& list, int rank, int micro) {
     for (int& next = next_target_[rank]; rank_of(0) != rank && next <= micro; ++next) {
       list.push_back({.op = Op::load, .micro = next});
     }
+  }
+
+  void add_loss(InstructionList& list, int rank, int micro) {
+    load_targets(list, rank, micro);
     list.push_back(loss_of(model_, micro));
   }
 

@@ -81,7 +81,7 @@ double sent_bytes(double elements, const StepLayout& layout) {
 
 void check_step_bytes(const ModelCost& model, const StepLayout& layout) {
   for (size_t b = 0; b < model.blocks.size(); ++b) check_block(model, b);
-  for (const int64_t bytes : {model.input_bytes, model.loss_peak_bytes}) {
+  for (const int64_t bytes : {model.input_bytes, model.upload_bytes, model.loss_peak_bytes}) {
     if (bytes >= 0 && bytes <= kMostBytes) continue;
     throw InputError(fmt::format("model '{}': its input or its loss has {} bytes per micro-batch, must be 0 to {}", model.name,
                                  bytes, kMostBytes));

@@ -28,6 +28,7 @@ struct StepLayout {
   int64_t gathered_bytes = 0;         ///< level parameters: most bytes of gathered weights at once; 0: no limit
   RecomputeOptions recompute = {};    ///< blocks to recompute
   OffloadOptions offload = {};        ///< state kept in slower memory
+  bool uploads = false;               ///< micro-batches are copied to a device, beside compute
   int weight_bytes = 4;               ///< bytes per element of the weights that forward reads: 2 for bf16 and fp16
   int gradient_bytes = 4;             ///< bytes per element of the gradients that are reduced
   AxisSet batch_axes = kNoAxes;       ///< axes over which samples are normalised together (BatchNorm); part of kDataAxes
@@ -41,6 +42,7 @@ struct StepLayout {
   bool tensor_norms = false;          ///< updates need the norms of whole tensors
   std::vector<Buffers> buffers = {};  ///< by pipeline rank, from another program of this model and mesh; empty: computed
   bool noise_scale = false;           ///< adds the gradient noise scale's squares
+  bool partial_gradients = false;     ///< Program::partial_gradients
   int votes = 0;                      ///< Program::votes
 };
 

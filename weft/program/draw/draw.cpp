@@ -107,7 +107,9 @@ std::string blocks_table(const Program& program) {
 std::string legend(const Program& program) {
   std::set<Op> used;
   for (const InstructionList& list : program.lists) {
-    for (const Instruction& x : list) used.insert(x.op);
+    for (const Instruction& x : list) {
+      if (!sums_partial(x)) used.insert(x.op);
+    }
   }
   const bool sharded = program.shard_level != ShardLevel::none;
   const std::pair<Op, const char*> entries[] = {
@@ -132,6 +134,9 @@ std::string legend(const Program& program) {
   std::string result = "legend (time runs to the right, not to scale; a label is right of what it waits for)\n";
   for (const auto& [op, line] : entries) {
     if (used.count(op) != 0) result += line;
+    if (op == Op::reduce && program.partial_gradients) {
+      result += "  T3-5     sum the gradients of what is not split in blocks 3 to 5 over tp\n";
+    }
   }
   return result;
 }
@@ -140,7 +145,7 @@ std::string buckets_table(const InstructionList& list, const Program& program) {
   std::vector<const Instruction*> buckets;
   std::map<std::string, int> times;  // per step, by label
   for (const Instruction& x : list) {
-    if (x.op != Op::reduce && x.op != Op::reduce_scatter) continue;
+    if ((x.op != Op::reduce && x.op != Op::reduce_scatter) || sums_partial(x)) continue;
     if (times[label(x)]++ == 0) buckets.push_back(&x);
   }
   if (buckets.empty()) return "no gradients are reduced\n";
@@ -157,7 +162,7 @@ std::string buckets_table(const InstructionList& list, const Program& program) {
 }
 
 std::string cost_table(const Program& program, const InstructionList& list) {
-  const StepCost cost = step_cost(list);
+  const StepCost cost = step_cost(list, program.offload);
   int64_t gradients = 0;
   for (int b = 0; b < program.num_blocks(); ++b) gradients += program.gradient_block_bytes(b);
   const bool sharded = program.shard_level != ShardLevel::none;

@@ -53,7 +53,7 @@ std::vector<std::string> pipeline_rows(const Program& program) {
                                                "activations")};
   for (int pp = 0; pp < ranks.mesh().pp; ++pp) {
     const InstructionList& list = program.of(ranks.rank_of(0, pp));
-    const StepCost cost = step_cost(list);
+    const StepCost cost = step_cost(list, program.offload);
     rows.push_back(fmt::format("  {:>3}  {:>9}  {:<{}}  {:>11}  {:>9}  {:>9}  {:>9}  {:>11}", pp,
                                ranks_of(ranks.rank_of(0, pp), columns), blocks_of(list), width, format_flops(cost.flops()),
                                format_bytes(cost.wire_bytes()), format_bytes(cost.transfer_wire_bytes),

@@ -211,7 +211,7 @@ std::string label(const Instruction& x) {
     case Op::reduce_scatter:
       return on_blocks('S');
     case Op::reduce:
-      return on_blocks('R');
+      return on_blocks(sums_partial(x) ? 'T' : 'R');
     case Op::squares:
       return on_blocks('Q');
     case Op::gather_gradients:

@@ -72,6 +72,10 @@ class Activations {
   InstructionList result_;
 };
 
+int64_t state_bytes(const BlockCost& cost, const Program& program, int block) {
+  return kFloatBytes * (cost.states * program.block_numel[block] + cost.part_state) / program.shards;
+}
+
 }  // namespace
 
 InstructionList offload_activations(InstructionList list, const ModelCost& model, const OffloadOptions& options) {
@@ -108,6 +112,22 @@ InstructionList offload_shards(InstructionList list, const OffloadOptions& optio
     if (from_shard) result.push_back(move(Op::offload, Payload::weights, x.first));
   }
   return result;
+}
+
+void declare_copies(InstructionList& list, const ModelCost& model, const Program& program) {
+  std::vector<bool> changed(program.num_blocks(), false);
+  for (Instruction& x : list) {
+    for (int block = x.first; x.op == Op::update && block < x.last; ++block) changed[block] = true;
+    if (x.op != Op::offload && x.op != Op::reload) continue;
+    const int block = x.first;
+    if (x.what == Payload::input) x.copy_bytes = x.allocates + x.frees;
+    if (x.what == Payload::optimizer) x.copy_bytes = state_bytes(model.blocks[block], program, block);
+    if (x.what != Payload::weights) continue;
+    const bool is_in = x.op == Op::reload;
+    const int64_t numel = is_in ? program.weight_numel(block) : changed[block] ? program.block_numel[block] : 0;
+    x.copy_bytes = kFloatBytes * numel / program.shards;
+    if (!is_in) changed[block] = false;
+  }
 }
 
 }  // namespace weft

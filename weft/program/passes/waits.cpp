@@ -179,6 +179,7 @@ class Linker {
     // Forward changes running statistics, which are then restored, so it must not run while they are being sent.
     waits_.insert(waits_.end(), weight_sends_[x.first].begin(), weight_sends_[x.first].end());
     read_input(x);
+    if (program_.takes_targets(x.first)) read(Datum::input, 0, x.micro);
     write(Datum::kept, x.first, x.micro);
     if (writers_.get(Datum::forward, x.first, x.micro) >= 0) return;  // recompute produces nothing new
     write(Datum::forward, x.first, x.micro);

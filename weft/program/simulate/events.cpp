@@ -9,6 +9,7 @@
 
 #include "weft/base/error.h"
 #include "weft/program/simulate/collective_queue.h"
+#include "weft/program/simulate/host_clock.h"
 #include "weft/program/simulate/mailbox.h"
 #include "weft/program/simulate/work_time.h"
 
@@ -33,7 +34,9 @@ struct PassTime {
 
 class Events {
  public:
-  Events(const Program& program, const Hardware& hardware, const Ranks& ranks, Simulation& simulation)
+  /// `ahead_s`, by side: how far its host is ahead as the step begins; empty: not at all.
+  Events(const Program& program, const Hardware& hardware, const Ranks& ranks, const ModelLaunches& launches,
+         const std::vector<double>& ahead_s, Simulation& simulation)
       : program_(program),
         hardware_(hardware),
         ranks_(ranks),
@@ -42,10 +45,15 @@ class Events {
         network_(ranks, hardware),
         collectives_(program, network_, ranks, simulation),
         sides_(simulation.ranks.size()) {
-    for (const SimulatedRank& side : simulation.ranks) lists_.push_back(&program.of(side.rank));
+    for (const SimulatedRank& side : simulation.ranks) {
+      lists_.push_back(&program.of(side.rank));
+      hosts_.emplace_back(program, *lists_.back(), hardware, launches, work_, ahead_s.empty() ? 0.0 : ahead_s[hosts_.size()]);
+    }
   }
 
   void run();
+
+  std::vector<double> ahead_s() const { return hosts_ahead_s(hosts_, simulation_.ranks); }
 
  private:
   const InstructionList& list(int side) const { return *lists_[side]; }
@@ -60,6 +68,7 @@ class Events {
   double take(const InstructionRef& receive, double time);
   void start(const InstructionRef& x, double time);
   double pass_seconds(const Instruction& x);
+  double slowed(const InstructionRef& x, const Given& given, double begin, double seconds);
   void finish(const InstructionRef& x, double begin, double end);
   void join(const InstructionRef& x, double ready);
   void copy(const InstructionRef& x, double time);
@@ -84,6 +93,7 @@ class Events {
   Mailbox mailbox_;
   std::vector<Side> sides_;
   std::vector<const InstructionList*> lists_;  // by side
+  std::vector<HostClock> hosts_;               // by side
   std::unordered_map<const std::vector<InnerCall>*, PassTime> passes_;
   using Event = std::pair<double, int>;  // time and side; equal times go by side
   std::priority_queue<Event, std::vector<Event>, std::greater<>> queue_;
@@ -103,6 +113,10 @@ void Events::run() {
     schedule(side);
   }
   check_finished();
+  for (int side = 0; side < num_sides; ++side) {
+    simulation_.ranks[side].launches = hosts_[side].launches();
+    simulation_.ranks[side].host_waits = hosts_[side].waits();
+  }
 }
 
 bool Events::wait_for(const InstructionRef& other, double& time) {
@@ -148,8 +162,16 @@ void Events::schedule(int side) {
     known = (wait_for({side, wait}, time) || state.untaken.count(wait) != 0) && known;
   }
   if (takes_lane(x) && state.last_on_lane >= 0) known = wait_for({side, state.last_on_lane}, time) && known;
+  HostClock& host = hosts_[side];
+  double caught_up = 0.0;
+  if (host.waits_for() >= 0) known = wait_for({side, host.waits_for()}, caught_up) && known;
   if (!known) return;
   for (int wait : at(x).waits) time = take({side, wait}, time);
+  if (host.waits_for() >= 0) host.wait_until(caught_up);
+  if (const Given given = host.next(x.index); given.launches > 0 && given.first_s > time) {
+    if (at(x).lane == Lane::compute) span(x).held_s = given.first_s - time;
+    time = given.first_s;
+  }
   state.is_queued = true;
   queue_.emplace(time, side);
 }
@@ -161,11 +183,22 @@ void Events::start(const InstructionRef& x, double time) {
   const Instruction& instruction = at(x);
   if (takes_lane(x)) state.last_on_lane = x.index;
   span(x).holds_lane = instruction.lane != Lane::compute && !overlaps_compute(x);
-  if (is_collective(instruction)) return join(x, time + work_.seconds(instruction));
+  const Given given = hosts_[x.side].next(x.index);
+  hosts_[x.side].give(x.index);
+  if (is_collective(instruction)) return join(x, slowed(x, given, time, work_.seconds(instruction)));
   if (instruction.op == Op::send) return send(x, time);
   if (instruction.op == Op::receive) return receive(x);
   if (instruction.op == Op::offload || instruction.op == Op::reload) return copy(x, time);
-  finish(x, time, time + pass_seconds(instruction));
+  finish(x, time, slowed(x, given, time, pass_seconds(instruction)));
+}
+
+// End of work that takes `seconds` with all launches at hand: its last kernel begins once it is launched.
+double Events::slowed(const InstructionRef& x, const Given& given, double begin, double seconds) {
+  const double end = begin + seconds;
+  if (given.launches == 0 || at(x).lane != Lane::compute) return end;
+  const double last_end = given.last_s + seconds / given.launches;
+  span(x).slowed_s = std::max(last_end - end, 0.0);
+  return std::max(last_end, end);
 }
 
 // Time of a pass, inner calls included.
@@ -292,8 +325,12 @@ void Events::check_finished() {
 
 }  // namespace
 
-void run_events(const Program& program, const Hardware& hardware, const Ranks& ranks, Simulation& simulation) {
-  Events(program, hardware, ranks, simulation).run();
+void run_events(const Program& program, const Hardware& hardware, const Ranks& ranks, const ModelLaunches& launches,
+                Simulation& simulation) {
+  Events first(program, hardware, ranks, launches, {}, simulation);
+  first.run();
+  if (!hardware.host_launch_s) return;
+  Events(program, hardware, ranks, launches, first.ahead_s(), simulation).run();
 }
 
 }  // namespace weft

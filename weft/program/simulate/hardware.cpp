@@ -9,6 +9,7 @@
 #include "weft/base/error.h"
 #include "weft/base/nearest.h"
 #include "weft/base/printable.h"
+#include "weft/base/target_device.h"
 
 namespace weft {
 namespace {
@@ -119,6 +120,16 @@ void check_hardware(const Hardware& hardware) {
     throw InputError(fmt::format("{}: efficiency is {}, must be at most 1", named(hardware), hardware.efficiency));
   }
   check_time(hardware, "launch_s", hardware.launch_s);
+  check_time(hardware, "host_launch_s", hardware.host_launch_s);
+  check_time(hardware, "graph_launch_s", hardware.graph_launch_s);
+  check_time(hardware, "host_wait_s", hardware.host_wait_s);
+  if (hardware.host_launch_s && hardware.kind != kTargetDevices.of(TargetDevice::gpu)) {
+    throw InputError(fmt::format("{}: host_launch_s is for devices whose launches are counted: add kind = \"{}\" to [device]",
+                                 named(hardware), kTargetDevices.of(TargetDevice::gpu)));
+  }
+  if (!hardware.host_launch_s && (hardware.graph_launch_s || hardware.host_wait_s)) {
+    throw InputError(fmt::format("{}: graph_launch_s and host_wait_s need host_launch_s: add it to [device]", named(hardware)));
+  }
   check_time(hardware, "loss_s", hardware.loss_s);
   check_time(hardware, "update_s_per_element", hardware.update_s_per_element);
   const std::pair<const char*, const Link*> links[] = {

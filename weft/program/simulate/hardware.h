@@ -41,12 +41,15 @@ struct Hardware {
   std::string name = "ideal";  ///< name in reports
   std::string kind = {};       ///< kind of the devices, one of kTargetDevices (base/target_device.h); empty: not said
 
-  double flops = kFree;               ///< peak float32 rate of a device
-  double narrow_flops = kFree;        ///< peak rate in bf16 and fp16
-  double efficiency = 1.0;            ///< fraction of the peak that forward and backward reach
-  double memory_bytes = kFree;        ///< memory of a device
-  double memory_bytes_per_s = kFree;  ///< memory bandwidth of a device
-  double launch_s = 0.0;              ///< overhead per compute instruction
+  double flops = kFree;                       ///< peak float32 rate of a device
+  double narrow_flops = kFree;                ///< peak rate in bf16 and fp16
+  double efficiency = 1.0;                    ///< fraction of the peak that forward and backward reach
+  double memory_bytes = kFree;                ///< memory of a device
+  double memory_bytes_per_s = kFree;          ///< memory bandwidth of a device
+  double launch_s = 0.0;                      ///< overhead per compute instruction
+  std::optional<double> host_launch_s = {};   ///< host's time per launch (program/launches.h); empty: launches take no time
+  std::optional<double> graph_launch_s = {};  ///< host's time to launch a captured graph; empty: none is simulated
+  std::optional<double> host_wait_s = {};     ///< from the end of what the host waits for until it goes on; empty: 0
   /// Collectives, transfers and copies overlap compute. False: they take the compute lane's time, on both sides of a transfer,
   /// as on a CPU without a spare core.
   bool overlap = true;
@@ -54,6 +57,7 @@ struct Hardware {
   /// each host before it crosses. They and transfers between hosts overlap compute regardless of `overlap`, as a separate
   /// thread waits for the network. False: rings, as in NCCL.
   bool two_levels = false;
+  bool captured = false;       ///< a step is one launch, of a graph (run.graph): not in files
   bool narrow_across = false;  ///< with two_levels, float32 gradient sums cross in bfloat16: set by the layout, not in files
 
   int ranks_per_host = 1;  ///< consecutive ranks

@@ -55,14 +55,17 @@ void add_up(const Program& program, const Hardware& hardware, const std::vector<
                     "second, its times seconds",
                     named(hardware), simulation.step_s));
   }
-  for (SimulatedRank& rank : simulation.ranks) rank.waiting_s = simulation.step_s - rank.busy_s - rank.exposed_s;
+  for (SimulatedRank& rank : simulation.ranks) {
+    rank.waiting_s = simulation.step_s - rank.busy_s - rank.exposed_s - rank.launch_s;
+  }
   const double possible = hardware.peak_flops(program.weight_bytes) * simulation.step_s * program.world_size();
   simulation.utilisation = possible > 0.0 ? simulation.model_flops / possible : 0.0;
 }
 
 }  // namespace
 
-Simulation simulate(const Program& program, const Hardware& hardware, const std::vector<MemoryOptions>& memory) {
+Simulation simulate(const Program& program, const Hardware& hardware, const std::vector<MemoryOptions>& memory,
+                    const ModelLaunches& launches) {
   check_program(program);
   check_hardware(hardware);
   check_block_times(hardware, program.block_names);
@@ -72,7 +75,7 @@ Simulation simulate(const Program& program, const Hardware& hardware, const std:
                                  memory.size(), ranks.mesh().pp));
   }
   Simulation simulation = distinct_ranks(program, ranks);
-  run_events(program, hardware, ranks, simulation);
+  run_events(program, hardware, ranks, launches, simulation);
   add_up(program, hardware, memory, simulation);
   return simulation;
 }

@@ -6,11 +6,17 @@
 // its message has arrived, or when the receive starts, if that is later. If the hardware does not overlap, every instruction
 // waits for the one before it, and a receive takes as long as the send.
 //
+// With Hardware::host_launch_s each rank has a host that gives the device its work in list order (program/launches.h), ahead of
+// it: an instruction begins once it has its first launch, and the last of its kernels, which are taken as equally long, once it
+// has its last. Where the host waits, it goes on once the device has caught up. The host begins a step as far ahead of the
+// device as it ended the one before.
+//
 // Columns of one class (ranks.h) are simulated once: time and memory grow only with the instructions of distinct columns.
 #pragma once
 
 #include <vector>
 
+#include "weft/program/launches.h"
 #include "weft/program/memory.h"
 #include "weft/program/program.h"
 #include "weft/program/simulate/hardware.h"
@@ -19,12 +25,13 @@
 namespace weft {
 
 /// Simulates a step. The same program gives the same bits. `memory` is by place on the pipeline axis; empty: default
-/// MemoryOptions.
+/// MemoryOptions. `launches` are of the program's model, for hardware with host_launch_s.
 ///
 /// Throws Error naming rank and instruction, for a deadlock: a collective that a member does not join, a receive without a
 /// send, an unexpected message or one that is never received. Throws InputError for invalid hardware, hardware that lacks a
 /// link the program uses or times blocks it does not have, for memory options that do not match the number of places, and for a
 /// step of more than 1e15 s.
-Simulation simulate(const Program& program, const Hardware& hardware, const std::vector<MemoryOptions>& memory = {});
+Simulation simulate(const Program& program, const Hardware& hardware, const std::vector<MemoryOptions>& memory = {},
+                    const ModelLaunches& launches = {});
 
 }  // namespace weft

@@ -20,6 +20,12 @@ double Simulation::busiest_s() const {
   return most;
 }
 
+double Simulation::launch_bound_share() const {
+  double most = 0.0;
+  for (const SimulatedRank& rank : ranks) most = std::max(most, rank.launch_s);
+  return step_s > 0.0 ? most / step_s : 0.0;
+}
+
 double Simulation::bubble_share() const { return share_left(busiest_s(), step_s); }
 
 double Simulation::span_bubble_share() const {

@@ -9,17 +9,25 @@
 namespace weft {
 namespace {
 
-using Intervals = std::vector<std::pair<double, double>>;
+// Bytes in flight, for an instruction.
+struct Moving {
+  double begin_s, end_s;
+  int index;
+};
+using Intervals = std::vector<Moving>;
 
-// Seconds within [begin, end] covered by an interval; sorts the intervals.
-double covered(Intervals& intervals, double begin, double end) {
-  std::sort(intervals.begin(), intervals.end());
+// Seconds within [begin, end] covered by an interval; sorts the intervals. Each adds to the instruction in flight that began
+// first.
+double covered(Intervals& intervals, double begin, double end, std::vector<Span>& spans) {
+  std::sort(intervals.begin(), intervals.end(),
+            [](const Moving& a, const Moving& b) { return std::pair(a.begin_s, a.end_s) < std::pair(b.begin_s, b.end_s); });
   double sum = 0.0;
-  for (const auto& [from, to] : intervals) {
-    const double first = std::max(from, begin);
-    const double last = std::min(to, end);
+  for (const Moving& moving : intervals) {
+    const double first = std::max(moving.begin_s, begin);
+    const double last = std::min(moving.end_s, end);
     if (last <= first) continue;
     sum += last - first;
+    spans[static_cast<size_t>(moving.index)].exposed_s += last - first;
     begin = last;
   }
   return sum;
@@ -27,7 +35,7 @@ double covered(Intervals& intervals, double begin, double end) {
 
 class Exposure {
  public:
-  Exposure(const InstructionList& list, const SimulatedRank& rank) : list_(list), rank_(rank) {}
+  Exposure(const InstructionList& list, SimulatedRank& rank) : list_(list), rank_(rank) {}
 
   // Adds instruction `i`, in list order; `own_s` is its own work.
   void add(int i, double own_s) {
@@ -37,8 +45,9 @@ class Exposure {
     }
     if (rank_.spans[i].holds_lane) note(i);
     if (x.lane != Lane::compute) return;
-    close(rank_.spans[i].start_s);
-    free_s_ = rank_.spans[i].start_s + own_s;
+    const Span& span = rank_.spans[i];
+    close(span.start_s - span.held_s);
+    free_s_ = span.start_s + own_s + span.slowed_s;
     note(i);  // a collective, or a wait inside a block
   }
 
@@ -53,15 +62,15 @@ class Exposure {
  private:
   void note(int i) {
     const Span& span = rank_.spans[i];
-    if (span.end_s > free_s_) moving_.emplace_back(span.begin_s, span.end_s);
+    if (span.end_s > free_s_) moving_.push_back({span.begin_s, span.end_s, i});
   }
   void close(double until) {
-    total_s_ += covered(moving_, free_s_, until);
+    total_s_ += covered(moving_, free_s_, until, rank_.spans);
     moving_.clear();
   }
 
   const InstructionList& list_;
-  const SimulatedRank& rank_;
+  SimulatedRank& rank_;
   double free_s_ = 0.0;  // end of the compute lane's last work
   Intervals moving_;     // awaited bytes in flight after that
   double total_s_ = 0.0;
@@ -137,6 +146,7 @@ void tally(const Program& program, const WorkTime& work, SimulatedRank& rank) {
     const double own_s = work.seconds(x);
     span.add(i, x.op, own_s);
     rank.busy_s += own_s;
+    rank.launch_s += rank.spans[i].held_s + rank.spans[i].slowed_s;
     exposure.add(i, own_s);
     rank.flops += x.flops;
     if (x.op != Op::forward) continue;

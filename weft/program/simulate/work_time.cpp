@@ -63,12 +63,8 @@ double WorkTime::moved_bytes(const Instruction& x) const {
 }
 
 double WorkTime::copy_seconds(const Instruction& x) const {
-  const double state = 2.0 * kFloatBytes + (program_.weight_bytes < kFloatBytes ? kFloatBytes : 0.0);
-  const double bytes = x.what == Payload::input     ? static_cast<double>(x.allocates + x.frees)
-                       : x.what == Payload::weights ? program_.weight_bytes * owned(x)
-                                                    : state * owned(x);
   check_known(hardware_, hardware_.offload, "offload", "moving state out");
-  return hardware_.offload.seconds(bytes);
+  return x.copy_bytes > 0 ? hardware_.offload.seconds(static_cast<double>(x.copy_bytes)) : 0.0;
 }
 
 double WorkTime::elements(const Instruction& x) const {

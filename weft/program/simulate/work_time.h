@@ -25,7 +25,7 @@ class WorkTime {
   /// True if the time of seconds() was measured, which includes the block's communication.
   bool is_measured(const Instruction& instruction) const { return measured(instruction).has_value(); }
 
-  /// Time of an offload or a reload. Throws InputError if the hardware does not know the link.
+  /// Time of an offload or a reload, 0 if it copies nothing. Throws InputError if the hardware does not know the link.
   double copy_seconds(const Instruction& instruction) const;
 
  private:

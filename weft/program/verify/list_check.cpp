@@ -142,9 +142,12 @@ void ListCheck::check_forward(int i) const {
     const int send = at_.weights_sent[x.first][s];
     if (!before(send, i)) fail(Defect::bad_order, i, fmt::format("its weights may be in flight (instruction {})", send));
   }
-  const bool has_batch = x.op == Op::loss ? before(at_.load[x.micro], i) : x.first > 0 || has_input(0, x.micro, i);
+  const bool is_head = x.op == Op::forward && program_.takes_targets(x.first);
+  const bool has_batch = x.op == Op::loss || is_head ? before(at_.load[x.micro], i) : x.first > 0 || has_input(0, x.micro, i);
   if (!has_batch) {
-    fail(Defect::use_before_load, i, fmt::format("micro-batch {} has not been loaded yet", x.micro));
+    fail(Defect::use_before_load, i,
+         fmt::format("micro-batch {} has not been loaded yet{}", x.micro,
+                     is_head ? "; the block makes the losses from its targets (layout.loss_chunk)" : ""));
   }
   if (x.op == Op::forward && i == at_.recompute_of(x.first, x.micro) && !before(at_.drop_of(x.first, x.micro), i)) {
     fail(Defect::repeated, i, "recomputed before it was dropped");

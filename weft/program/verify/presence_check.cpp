@@ -195,10 +195,12 @@ void PresenceCheck::check_work(int i) const {
   if (is_others && owns_) fail(Defect::misplaced_block, i, "only the other ranks may do it");
 }
 
-// Checks state and gradients of other ranks' blocks. A norm may span blocks between this rank's.
+// Checks state and gradients of other ranks' blocks. A norm, or a sum of partial gradients, may span blocks between this
+// rank's.
 void PresenceCheck::check_place(int i) const {
   const Instruction& x = list_[i];
-  const bool spans = x.op == Op::norm || is_transfer(x.op) || x.op == Op::load || x.op == Op::loss || x.op == Op::reduce_loss;
+  const bool spans = x.op == Op::norm || is_transfer(x.op) || x.op == Op::load || x.op == Op::loss || x.op == Op::reduce_loss ||
+                     sums_partial(x);
   for (int block = x.first; block < x.last && !spans; ++block) {
     if (at_.held[block]) continue;
     fail(Defect::misplaced_block, i, fmt::format("block {} '{}' is not on this rank", block, program_.block_names[block]));
@@ -218,6 +220,7 @@ AxisSet PresenceCheck::axes_of(const Instruction& x) const {
       return kShardAxis;
     case Op::reduce:
       if (tied_block(x) >= 0 && is_tied(program_, x.first) && x.last == x.first + 1) return kPipelineAxis;
+      if (sums_partial(x) && program_.partial_gradients) return kTensorAxis;
       return replica_axes(program_);
     case Op::reduce_loss:
       return total_axes(program_);

@@ -123,7 +123,8 @@ void Finder::note_blocks(int i) {
     const std::string which = fmt::format("block {} '{}' was", block, program_.block_names[block]);
     if (x.op == Op::combine) note(at_.combine.cell(block, x.slot), i, Defect::bad_combine, which + " closed");
     if (x.op == Op::reduce) {
-      note(tied_block(x) >= 0 ? at_.tie[block] : at_.reduce[block], i, Defect::double_reduce, which + " reduced");
+      std::vector<int>& reduces = sums_partial(x) ? at_.partial : tied_block(x) >= 0 ? at_.tie : at_.reduce;
+      note(reduces[block], i, Defect::double_reduce, which + " reduced");
     }
     if (x.op == Op::update) note(at_.update[block], i, Defect::double_update, which + " updated");
   }
@@ -146,6 +147,7 @@ StepIndex::StepIndex(int blocks, int micro_batches, int slots)
       update(blocks, -1),
       gather(blocks, -1),
       tie(blocks, -1),
+      partial(blocks, -1),
       runs(blocks, false),
       held(blocks, false),
       sent{forward, forward, load},

@@ -53,6 +53,7 @@ struct StepIndex {
   std::vector<int> reduce, update;  ///< by block
   std::vector<int> gather;          ///< by block: the gather_gradients
   std::vector<int> tie;             ///< by block: the reduce over the ranks that share it
+  std::vector<int> partial;         ///< by block: the reduce over tp
   std::vector<bool> runs, held;     ///< by block: run by this rank; run, or used by a block that is run
   int reduce_loss = -1;
   int norm = -1;

@@ -91,8 +91,15 @@ std::string SumCheck::not_summed_locally(int block, int i) const {
   return {};
 }
 
-// The same for the sum over the data-parallel ranks.
+// The same for the sum over the data-parallel ranks and, of partial gradients, over tp.
 std::string SumCheck::not_summed(int block, int i) const {
+  if (!program_.partial_gradients) return not_summed_over_data(block, i);
+  if (before(at_.partial[block], i)) return {};
+  return fmt::format("it does not wait for the reduce of block {} '{}' over tp (instruction {})", block,
+                     program_.block_names[block], at_.partial[block]);
+}
+
+std::string SumCheck::not_summed_over_data(int block, int i) const {
   if (sharded() && program_.replicas == 1) {
     if (before(last_scatter(block), i)) return {};
     return fmt::format("it does not wait for the last reduce_scatter of block {} '{}'", block, program_.block_names[block]);
@@ -157,7 +164,10 @@ void SumCheck::check_reduce(int i) const {
     return check_squares_before(i);
   }
   for (int block = x.first; block < x.last; ++block) {
-    const std::string why = tied_block(x) >= 0 ? not_summed(block, i) : not_reducible(block, i);
+    if (sums_partial(x) && is_left_out(program_, at_, block)) continue;
+    const std::string why = sums_partial(x)      ? not_summed_over_data(block, i)
+                            : tied_block(x) >= 0 ? not_summed(block, i)
+                                                 : not_reducible(block, i);
     if (!why.empty()) fail(Defect::early_reduce, i, why);
   }
 }

@@ -40,6 +40,7 @@ class SumCheck {
   std::string not_summed_locally(int block, int i) const;
   std::string not_reducible(int block, int i) const;
   std::string not_summed(int block, int i) const;
+  std::string not_summed_over_data(int block, int i) const;
   std::string not_final(int block, int i) const;
 
   const Program& program_;

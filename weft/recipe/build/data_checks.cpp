@@ -175,9 +175,6 @@ void check_model_and_data(const Recipe& recipe) {
   if (data.name != "tokens" && named.is_tokens && data.tokenizer != "bytes") {
     fail(recipe, "data.tokenizer = \"{}\" is for data.name = \"tokens\"; \"{}\" takes \"bytes\"", data.tokenizer, data.name);
   }
-  if (data.name == "tokens" && data.tokenizer == "bytes") {
-    fail(recipe, "data.name = \"tokens\" needs data.tokenizer = \"uint16\" or \"uint32\", the width of an id");
-  }
   if (data.name == "text" && model.vocabulary < 256) {
     fail(recipe, "model.vocabulary = {} is too small for bytes; it must be at least 256", model.vocabulary);
   }

@@ -167,7 +167,8 @@ Datasets open_image_data(const Recipe& recipe) {
 
 TokenType token_type(const DataRecipe& data) {
   if (data.name == "text") return TokenType::u8;
-  return data.tokenizer == "uint32" ? TokenType::u32 : TokenType::u16;
+  if (data.tokenizer == "uint16") return TokenType::u16;
+  return data.tokenizer == "uint32" ? TokenType::u32 : TokenType::as_file;
 }
 
 /// The documents, if the data has them; null for a stream of tokens.

@@ -58,6 +58,9 @@ LayoutKeys memory_keys(LayoutRecipe& l) {
   return {
       {"layout", "recompute", &l.recompute, "activations recomputed in backward", {}, {"none", "blocks", "attention"}},
       {"layout", "recompute_every", &l.recompute_every, "recompute = \"blocks\": every k-th", from(1, 10'000)},
+      {"layout", "loss_chunk", &l.loss_chunk,
+       "gpt, llama: logits and losses are made for this many tokens at a time, and again in backward; 0: for all at once",
+       from(0, 1e9)},
       {"layout", "precision", &l.precision, "type of weights and activations", {}, kPrecisions.all()},
       {"layout",
        "reduction",

@@ -112,6 +112,7 @@ Keys run_keys(RunRecipe& r) {
        "device of the tensors; `\"auto\"`: GPUs where LibTorch sees any",
        {},
        {"auto", "cpu", "cuda"}},
+      {"run", "graph", &r.graph, "on a GPU: capture a step, after two, and replay it: one launch per step"},
       {"run",
        "timeout_s",
        &r.timeout_s,

@@ -55,8 +55,10 @@ CheckLine links_line(const std::vector<PairTime>& pairs, const std::vector<std::
   const auto by_latency = [](const auto& a, const auto& b) { return a.latency_s < b.latency_s; };
   const std::string rates =
       pairs.size() == 1 ? rate(slowest->slower()) : fmt::format("{} to {}", rate(slowest->slower()), rate(fastest->slower()));
-  return check_ok("links", fmt::format("{}: {}, latency up to {}", counted(std::ssize(pairs), "pair"), rates,
-                                       format_duration(std::max_element(pairs.begin(), pairs.end(), by_latency)->latency_s)));
+  const bool shared = std::any_of(pairs.begin(), pairs.end(), [](const PairTime& pair) { return pair.shares_cores; });
+  return check_ok("links", fmt::format("{}: {}, latency up to {}{}", counted(std::ssize(pairs), "pair"), rates,
+                                       format_duration(std::max_element(pairs.begin(), pairs.end(), by_latency)->latency_s),
+                                       shared ? "; not compared inside hosts whose ranks share cores" : ""));
 }
 
 std::vector<CheckLine> check_links(const World& world, BackendKind backend, at::Device device,

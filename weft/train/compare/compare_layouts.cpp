@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <functional>
 #include <map>
 #include <optional>
 #include <utility>
@@ -19,22 +20,18 @@ namespace {
 
 using Switches = std::vector<LayoutSwitch>;
 
-constexpr double kUlps = 4 * 0x1p-23;  ///< units in the last place of a parameter's largest element
-constexpr double kNoise = 4.0;         ///< factor on the deviation that per-block rounding noise causes
-constexpr int kNoiseRuns = 3;          ///< several: a single number's noise has the same sign in half of the runs
-
-/// Returns true if the switch splits a sum that one device computes whole, which rounds differently.
-bool splits_sums(const LayoutSwitch& part) {
-  const auto is = [&part](const char* name) { return part.name == name; };
-  return is("tp") || is("cp") || is("layout.sequence_parallel") || is("layout.tp_chunks") || is("layout.context_attention");
-}
+constexpr double kSpacing = 0x1p-23;
+constexpr double kUlps = 4 * kSpacing;  ///< units in the last place of a parameter's largest element
+constexpr double kNoise = 4.0;          ///< factor on the deviation that per-block rounding noise causes
+constexpr double kAtKinks = 4.0;        ///< factor on the effect of wider noise from which kinks have caused it
+constexpr int kNoiseRuns = 3;           ///< several: a single number's noise has the same sign in half of the runs
 
 /// Chooses the runs, on rank 0.
 class Comparison {
  public:
   Comparison(const LayoutsToCompare& compared, LayoutRuns& runs)
       : compared_(compared), runs_(runs), switches_(layout_switches(compared.layout)) {
-    result_.layout = layout_text();
+    result_.layout = text_of(compared.layout, switches_);
     result_.steps = compared.trained.steps;
   }
 
@@ -60,36 +57,48 @@ class Comparison {
   }
 
   /// Formats "pp 2 x dp 2 with layout.recompute".
-  std::string layout_text() const {
+  static std::string text_of(const LayoutSettings& settings, const Switches& on) {
     std::vector<std::string> choices;
-    for (const LayoutSwitch& part : switches_) {
+    for (const LayoutSwitch& part : on) {
       if (!part.is_axis) choices.push_back(part.name);
     }
-    return compared_.layout.text() + (choices.empty() ? "" : fmt::format(" with {}", fmt::join(choices, ", ")));
+    return settings.text() + (choices.empty() ? "" : fmt::format(" with {}", fmt::join(choices, ", ")));
   }
 
-  bool is_on(const char* axis) const {
-    return std::any_of(switches_.begin(), switches_.end(), [axis](const LayoutSwitch& part) { return part.name == axis; });
+  bool is_on(const char* name) const {
+    return std::any_of(switches_.begin(), switches_.end(), [name](const LayoutSwitch& part) { return part.name == name; });
   }
-  /// Returns true if reproducible slots could give the bits of one device, not counting axes that split sums.
+  /// Returns true if reproducible slots could give the bits of one device, not counting parts that split sums.
   bool rest_may_promise() const { return compared_.layout.options.layout.precision != Precision::fp16; }
   bool may_promise() const {
     const bool splits = is_on("tp") && compared_.layout.options.reproducible_tp == 0;
-    return !splits && !is_on("cp") && rest_may_promise();
+    return !splits && !is_on("cp") && !is_on("layout.loss_chunk") && rest_may_promise();
+  }
+
+  /// Returns true if the switch splits a sum that one device computes whole, which rounds differently.
+  bool splits_sums(const LayoutSwitch& part) const {
+    const auto is = [&part](const char* name) { return part.name == name; };
+    const bool of_tp = is("tp") || is("layout.sequence_parallel") || is("layout.tp_chunks");
+    return (of_tp && compared_.layout.options.reproducible_tp == 0) || is("cp") || is("layout.context_attention") ||
+           is("layout.loss_chunk");
   }
 
   bool rest_promises_bits() const {
-    const bool splits_all = std::all_of(switches_.begin(), switches_.end(), splits_sums);
-    const bool splits_none = std::none_of(switches_.begin(), switches_.end(), splits_sums);
+    const auto splits = [this](const LayoutSwitch& part) { return splits_sums(part); };
+    const bool splits_all = std::all_of(switches_.begin(), switches_.end(), splits);
+    const bool splits_none = std::none_of(switches_.begin(), switches_.end(), splits);
     return !splits_all && !splits_none && rest_may_promise() && compared_.layout.options.reproducible_slots > 0 &&
            !result_.exact;  // exact already says so
   }
 
-  /// With tp and cp unchanged, nothing else may change a bit.
+  /// With the parts that split sums unchanged, nothing else may change a bit.
   void compare_with_sums_split() {
-    std::erase_if(switches_, splits_sums);
+    const auto rest = std::stable_partition(switches_.begin(), switches_.end(),
+                                            [this](const LayoutSwitch& part) { return !splits_sums(part); });
+    const Switches splitting(rest, switches_.end());
+    switches_.erase(rest, switches_.end());
     const LayoutRun only_split = run_without(switches_);
-    result_.rest_as = only_split.settings.text();
+    result_.rest_as = text_of(only_split.settings, splitting);
     announce(only_split);
     runs_.make_reference(only_split);
     std::vector<Deviation> deviations = made(run_without({}));
@@ -116,18 +125,29 @@ class Comparison {
   void separate_rounding_from_mistakes() {
     announce(one_device());
     result_.repeats = runs_.repeat(one_device()).empty();
-    if (!result_.exact) measure_noise();
-    result_.match = judge(result_.deviations);
+    for (const NoiseWidth width : {NoiseWidth::spacing, NoiseWidth::wide}) {
+      if (result_.exact || result_.match != LayoutMatch::different) break;
+      if (width == NoiseWidth::wide && compared_.layout.options.layout.precision != Precision::fp32) break;  // wide as it is
+      measure_noise(width);
+      result_.match = judge(result_.deviations);
+    }
     if (result_.match == LayoutMatch::different && result_.repeats) find_causes();
   }
 
-  void measure_noise() {
+  void measure_noise(NoiseWidth width) {
     LayoutRun run = one_device();
+    run.noise_width = width;
+    std::map<std::string, double> found;
     for (run.noise = 1; run.noise <= kNoiseRuns; ++run.noise) {
       for (const Deviation& deviation : made(run)) {
-        double& noise = noise_[deviation.what];
+        double& noise = found[deviation.what];
         noise = std::max(noise, deviation.relative);
       }
+    }
+    for (const auto& [what, noise] : found) {
+      // Without kinks, wide noise has as much more effect as it is wider, and says nothing new.
+      if (width == NoiseWidth::wide && noise <= kAtKinks * kWideNoise * std::max(noise_[what], kSpacing)) continue;
+      noise_[what] = std::max(noise_[what], noise);
     }
   }
 

@@ -4,18 +4,18 @@
 // One device computes the same micro-batches, in the same precision and slots, with the rest of the layout switched off
 // (layout_switches.h). Verdicts:
 // - bit-identical: every bit of every step.
-// - within rounding: the layout may sum in another order (no reproducible slots, or the sum-splitting axes tp and cp), and that
-// explains every deviation: at most 4 units in the last place of a parameter's largest element plus `tolerance` of its largest
-// change since the start; `tolerance` of a loss or norm; or 4 times the effect of rounding noise in every block on one device
-// (rounding_noise.h), the maximum over three runs and all steps.
+// - within rounding: the layout may sum in another order (no reproducible slots, or the parts that split sums: tp, cp,
+// loss_chunk), and that explains every deviation: at most 4 units in the last place of a parameter's largest element plus
+// `tolerance` of its largest change since the start; `tolerance` of a loss or norm; or 4 times the effect of rounding noise in
+// every block on one device (rounding_noise.h), the maximum over three runs and all steps, or over three more with wide noise.
 // - different: anything else, and with reproducible slots any differing bit. Then parts of the layout are switched off one by
 // one, mesh axes first, and together if switching off a single part never removes the difference.
 //
-// With slots, if only tp or cp may round, the layout is also compared with a layout that has only those axes and the choices
-// that belong to them. There any differing bit counts, and the rest of the layout causes it.
+// With slots, if only those parts may round, the layout is also compared with a layout that has only them and the choices that
+// belong to them. There any differing bit counts, and the rest of the layout causes it.
 //
-// Costs two runs if nothing exceeds the tolerance, up to six within rounding, and one or two more per part of the layout if
-// different; the comparison with tp and cp alone costs two. Memory and traffic: layout_runs.h.
+// Costs two runs if nothing exceeds the tolerance, up to nine within rounding, and one or two more per part of the layout if
+// different; the comparison with the parts that split sums costs two. Memory and traffic: layout_runs.h.
 #pragma once
 
 #include <cstdint>

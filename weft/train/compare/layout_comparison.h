@@ -61,7 +61,8 @@ struct LayoutComparison {
   bool exact = false;        ///< any differing bit counts: equal bits are promised (run.reproducible_slots) or requested
   bool may_promise = false;  ///< reproducible slots would promise equal bits
   std::vector<Deviation> deviations = {};  ///< by step, then loss, count, norm, parameters by name
-  /// "tp 2": the sum-splitting part that may round, if the rest of the layout was compared with it alone, bitwise; else empty.
+  /// "tp 2": the sum-splitting parts that may round, if the rest of the layout was compared with them alone, bitwise; else
+  /// empty.
   std::string rest_as = {};
   bool repeats = true;                   ///< the reference run repeats bit by bit; checked only if something differs
   NotRepeated not_repeated = {};         ///< what does not repeat, if forwards on one device show it

@@ -69,7 +69,7 @@ Trainer make_trainer(const Mesh& mesh, const TrainedSteps& trained, const Layout
   if (trained.prepare) trained.prepare(mesh, options);
   Model model = trained.model();
   if (watching) model = watching->watch(std::move(model), options.communication.device);
-  if (run.noise > 0) model = with_rounding_noise(std::move(model), options.layout.precision, run.noise);
+  if (run.noise > 0) model = with_rounding_noise(std::move(model), options.layout.precision, run.noise, run.noise_width);
   return {mesh, std::move(model), trained.optimizer, options};
 }
 
@@ -82,7 +82,7 @@ std::string LayoutRun::text() const {
     if (!alone || !part.is_axis) names.push_back(part.name);
   }
   return settings.text() + (names.empty() ? "" : fmt::format(", without {}", fmt::join(names, ", "))) +
-         (noise > 0 ? fmt::format(", with rounding noise {}", noise) : "");
+         (noise > 0 ? fmt::format(", with {}rounding noise {}", noise_width == NoiseWidth::wide ? "wide " : "", noise) : "");
 }
 
 /// The first run, step by step from the initial values.
@@ -151,11 +151,13 @@ LayoutRuns::~LayoutRuns() = default;
 
 int64_t LayoutRuns::num_parameters() const { return static_cast<int64_t>(reference_->steps.at(0).weights.size()); }
 
+// A second reference may make other outputs of the same inputs, as it has other parts switched off.
 void LayoutRuns::make_reference(const LayoutRun& run) {
+  const bool is_first = reference_->steps.empty();
   reference_ = std::make_unique<Reference>();
   lead(
       run, [this](Trainer& trainer, int64_t /*step*/, const StepResult& result) { reference_->add(trainer, result); },
-      /*watched=*/true);
+      /*watched=*/is_first);
 }
 
 std::vector<Deviation> LayoutRuns::compare(const LayoutRun& run) { return compared(run, /*watched=*/false); }

@@ -22,6 +22,7 @@
 #include "weft/train/compare/layout_comparison.h"
 #include "weft/train/compare/layout_switches.h"
 #include "weft/train/compare/repeat_check.h"
+#include "weft/train/compare/rounding_noise.h"
 
 namespace weft {
 
@@ -38,9 +39,10 @@ struct TrainedSteps {
 
 /// One run of a comparison.
 struct LayoutRun {
-  LayoutSettings settings;        ///< of the run
-  std::vector<LayoutSwitch> off;  ///< parts switched off
-  int noise = 0;                  ///< `number` for with_rounding_noise(); 0: no noise
+  LayoutSettings settings;                       ///< of the run
+  std::vector<LayoutSwitch> off;                 ///< parts switched off
+  int noise = 0;                                 ///< `number` for with_rounding_noise(); 0: no noise
+  NoiseWidth noise_width = NoiseWidth::spacing;  ///< of that noise
 
   std::string text() const;  ///< Formats "dp 2, without layout.recompute".
 };

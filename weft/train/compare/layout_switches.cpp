@@ -57,6 +57,8 @@ constexpr Choice kChoices[] = {
      [](LayoutOptions& l) { l.tp_chunks = 1; }},
     {"layout.context_attention", "cp", [](const LayoutOptions& l) { return l.attention_over != ContextMethod::automatic; },
      [](LayoutOptions& l) { l.attention_over = ContextMethod::automatic; }},
+    {"layout.loss_chunk", "", [](const LayoutOptions& l) { return l.loss_chunk > 0; },
+     [](LayoutOptions& l) { l.loss_chunk = 0; }},
     {"layout.shard_level", "", [](const LayoutOptions& l) { return l.shard_level != ShardLevel::none; },
      [](LayoutOptions& l) {
        l.shard_level = ShardLevel::none;

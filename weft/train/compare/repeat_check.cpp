@@ -55,6 +55,7 @@ class RepeatCheck::Watched : public Block, public HasRandomName {
   std::vector<BufferSpec> buffers() override { return block_->buffers(); }
   bool can_recompute_parts() const override { return block_->can_recompute_parts(); }
   bool can_split_backward() const override { return block_->can_split_backward(); }
+  bool can_chunk_loss() const override { return block_->can_chunk_loss(); }
   bool can_join_batches() const override { return block_->can_join_batches(); }
   bool always_uses_all() const override { return block_->always_uses_all(); }
   std::string random_name() const override { return random_name_of(*block_); }

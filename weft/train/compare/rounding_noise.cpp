@@ -49,6 +49,8 @@ class Noisy : public Block, public HasRandomName {
   std::vector<BufferSpec> buffers() override { return block_->buffers(); }
   bool can_recompute_parts() const override { return block_->can_recompute_parts(); }
   bool can_split_backward() const override { return block_->can_split_backward(); }
+  bool can_chunk_loss() const override { return block_->can_chunk_loss(); }
+  bool can_join_batches() const override { return block_->can_join_batches(); }
   bool always_uses_all() const override { return block_->always_uses_all(); }
   std::string random_name() const override { return random_name_of(*block_); }
 
@@ -60,10 +62,12 @@ class Noisy : public Block, public HasRandomName {
 
 }  // namespace
 
-Model with_rounding_noise(Model model, Precision precision, int number) {
+Model with_rounding_noise(Model model, Precision precision, int number, NoiseWidth width) {
+  const double most = 2.0 * spacing(precision) * (width == NoiseWidth::wide ? kWideNoise : 1.0);
   for (NamedBlock& named : model.blocks) {
-    const std::string name = fmt::format("rounding noise {} of {}", number, named.name);
-    named.block = std::make_shared<Noisy>(named.block, name, 2.0 * spacing(precision));
+    const std::string name =
+        fmt::format("{}rounding noise {} of {}", width == NoiseWidth::wide ? "wide " : "", number, named.name);
+    named.block = std::make_shared<Noisy>(named.block, name, most);
   }
   return model;
 }

@@ -12,6 +12,7 @@
 #include <map>
 #include <set>
 
+#include "weft/base/cores.h"
 #include "weft/base/median.h"
 #include "weft/base/units.h"
 #include "weft/comm/mesh.h"
@@ -215,6 +216,7 @@ void measure_links(Hardware& hardware, const World& world, const GroupOptions& o
 
 std::vector<PairTime> measure_pairs(const World& world, const Group& all) {
   const std::vector<std::string> hosts = hosts_of(world);
+  constexpr int64_t kColumns = 4;  // latency, bytes per second there and back, shares cores
   const std::vector<std::vector<RankPair>> rounds = pair_rounds(hosts);
   std::vector<PairTime> pairs;
   for (const std::vector<RankPair>& round : rounds) {
@@ -224,22 +226,26 @@ std::vector<PairTime> measure_pairs(const World& world, const Group& all) {
             [](const PairTime& a, const PairTime& b) { return RankPair(a.first, a.second) < RankPair(b.first, b.second); });
   std::map<RankPair, int64_t> rows;
   for (const PairTime& pair : pairs) rows.emplace(RankPair(pair.first, pair.second), static_cast<int64_t>(rows.size()));
-  at::Tensor table = at::zeros({static_cast<int64_t>(pairs.size()), 3}, at::kDouble);
+  const bool shares_cores = world.local_size() > available_cores();
+  at::Tensor table = at::zeros({static_cast<int64_t>(pairs.size()), kColumns}, at::kDouble);
   for (const std::vector<RankPair>& round : rounds) {
     for (const auto& [first, second] : round) {
       if (all.rank() != first && all.rank() != second) continue;
       const PairTime time = measure_pair(all, first, second);
-      double* row = table.data_ptr<double>() + 3 * rows.at({first, second});
-      if (all.rank() == first) row[0] = time.latency_s, row[1] = time.bytes_per_s[0], row[2] = time.bytes_per_s[1];
+      if (all.rank() != first) continue;
+      double* row = table.data_ptr<double>() + kColumns * rows.at({first, second});
+      row[0] = time.latency_s, row[1] = time.bytes_per_s[0], row[2] = time.bytes_per_s[1];
+      row[3] = hosts[first] == hosts[second] && shares_cores ? 1 : 0;
     }
     all.barrier("netcheck's round").wait();  // one deadline per round
   }
   all.all_reduce(table, ReduceOp::sum, "netcheck's times").wait();
   for (size_t i = 0; i < pairs.size(); ++i) {
-    const double* row = table.const_data_ptr<double>() + 3 * i;
+    const double* row = table.const_data_ptr<double>() + kColumns * i;
     pairs[i].latency_s = four_digits(row[0]);
     pairs[i].bytes_per_s[0] = four_digits(row[1]);
     pairs[i].bytes_per_s[1] = four_digits(row[2]);
+    pairs[i].shares_cores = row[3] != 0;
   }
   return pairs;
 }
@@ -252,7 +258,7 @@ std::vector<std::string> slow_links(const std::vector<PairTime>& pairs, const st
     std::vector<double> rates, latencies;
     std::map<std::string, std::vector<double>> of_host;
     for (const PairTime& pair : pairs) {
-      if (pair.one_host != inside) continue;
+      if (pair.one_host != inside || pair.shares_cores) continue;
       rates.push_back(pair.slower());
       latencies.push_back(pair.latency_s);
       for (const int rank : {pair.first, pair.second}) of_host[hosts[rank]].push_back(pair.slower());
@@ -267,7 +273,7 @@ std::vector<std::string> slow_links(const std::vector<PairTime>& pairs, const st
                                   format_bytes(static_cast<int64_t>(rate))));
     }
     for (const PairTime& pair : pairs) {
-      if (pair.one_host != inside) continue;
+      if (pair.one_host != inside || pair.shares_cores) continue;
       if (slow_hosts.count(hosts[pair.first]) + slow_hosts.count(hosts[pair.second]) > 0) continue;
       const bool back = pair.bytes_per_s[1] < pair.bytes_per_s[0];
       if (pair.slower() < share * rate) {

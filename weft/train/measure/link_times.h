@@ -42,6 +42,7 @@ void measure_links(Hardware& hardware, const World& world, const GroupOptions& o
 struct PairTime {
   int first = 0, second = 0;
   bool one_host = false;
+  bool shares_cores = false;       ///< on one host with more ranks than cores: times tell of turns on a core, not of a link
   double latency_s = 0.0;          ///< one way
   double bytes_per_s[2] = {0, 0};  ///< from the first to the second, and back
   double slower() const { return bytes_per_s[0] < bytes_per_s[1] ? bytes_per_s[0] : bytes_per_s[1]; }
@@ -52,7 +53,8 @@ struct PairTime {
 std::vector<PairTime> measure_pairs(const World& world, const Group& all);
 
 /// Finds slow pairs, and hosts whose links are all slow: below `share` of the median rate of their kind (inside hosts, between
-/// hosts) or, between hosts, above 1 / `share` times the median latency. One line each; empty if no link is slow.
+/// hosts) or, between hosts, above 1 / `share` times the median latency. Pairs that share cores are not compared. One line
+/// each; empty if no link is slow.
 std::vector<std::string> slow_links(const std::vector<PairTime>& pairs, const std::vector<std::string>& hosts,
                                     double share = 0.6);
 

@@ -128,6 +128,7 @@ class Profiler {
     LayoutOptions kept = layout.options;
     layout.options = {.pipeline = {.first_block = {0}, .given = one_rank(options_.micro_batches, split)},
                       .recompute_parts = kept.recompute_parts,
+                      .loss_chunk = kept.loss_chunk,
                       .precision = kept.precision,
                       .reduce_in_fp32 = kept.reduce_in_fp32};
     TrainerOptions options = trainer_options(recipe_, layout, device_);

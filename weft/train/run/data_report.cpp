@@ -39,8 +39,10 @@ std::string images_text(const SetReport& set) {
     if (most == set.class_counts.size() || count > set.class_counts[most]) most = label;
   }
   if (classes > 0) {
-    text += fmt::format(" of {}: {} of {} to {} of {}", counted(static_cast<int64_t>(classes), "class", "es"),
-                        set.class_counts[least], class_name(set, least), set.class_counts[most], class_name(set, most));
+    text += fmt::format(" of {}: {} of ", counted(static_cast<int64_t>(classes), "class", "es"), set.class_counts[least]);
+    const bool are_equal = set.class_counts[least] == set.class_counts[most];
+    text += are_equal && classes > 1 ? "each" : class_name(set, least);
+    if (!are_equal) text += fmt::format(" to {} of {}", set.class_counts[most], class_name(set, most));
   }
   if (set.height.most > 0) {
     text += fmt::format("\n  height {} to {}, median {}; width {} to {}, median {}", set.height.least, set.height.most,

@@ -128,6 +128,7 @@ TrainerOptions trainer_options(const Recipe& recipe, const ResolvedLayout& layou
           .noise_scale = recipe.run.noise_scale,
           .bucket_bytes = layout.bucket_bytes,
           .layout = layout.options,
+          .graph = recipe.run.graph,
           .votes = {.count = layout.votes},
           .communication = {.backend = backend_of(recipe),
                             .device = device,

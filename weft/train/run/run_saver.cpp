@@ -122,26 +122,40 @@ std::vector<double> RunSaver::vote(const RunClock& now) {
 }
 
 void RunSaver::hear(const std::vector<double>& votes) {
-  if (!votes.empty()) heard_ = {.save = votes[0] > 0.0, .stop = votes[1] > 0.0};
+  if (votes.empty()) return;
+  heard_.save |= votes[0] > 0.0;
+  heard_.stop |= votes[1] > 0.0;
 }
 
-bool RunSaver::after_step(const RunClock& before, const RunClock& now, bool is_last, bool asks_again) {
-  if (board_ && trainer_.world_group().rank() == 0) board_->set_steps_done(trainer_.steps_done());
-  if (board_ && memory_every_.passed(before, now) && !is_last) take_snapshot();
+bool RunSaver::is_due(const RunClock& before, const RunClock& now, bool is_last, bool asks_again) {
+  due_ = {.snapshot = board_ != nullptr && memory_every_.passed(before, now) && !is_last};
+  if (recipe_.folder.empty()) return due_.snapshot;
+  const Wishes heard = std::exchange(heard_, {});
+  due_.save = heard.save || (every_.unit != LengthUnit::seconds && every_.passed(before, now)) || (is_last && recipe_.on_end);
+  due_.stop = heard.stop;
+  if (asks_again || trainer_.world_group().size() == 1) due_.stop |= is_any_asked();
+  return due_.snapshot || due_.save || due_.stop;
+}
+
+bool RunSaver::after_step(bool is_last) {
+  if (board_ && trainer_.world_group().rank() == 0) board_->set_steps_done(trainer_.steps_done() - trainer_.unsettled());
+  if (due_.snapshot) take_snapshot();
   if (recipe_.folder.empty()) return false;
   if (second_ && on_note_) {
     if (const std::string note = second_->take_note(); !note.empty()) on_note_(note);
   }
-  Wishes wishes = std::exchange(heard_, {});
-  wishes.save |= (every_.unit != LengthUnit::seconds && every_.passed(before, now)) || (is_last && recipe_.on_end);
-  if (asks_again || trainer_.world_group().size() == 1) wishes.stop |= is_any_asked();
   if (trainer_.is_saving() && trainer_.is_save_done()) report(trainer_.finish_save());
-  if ((wishes.save || wishes.stop) && saved_step_ != trainer_.steps_done()) {
-    save(wishes.stop || is_last ? Overlap::nothing : Overlap::steps);
+  if ((due_.save || due_.stop) && saved_step_ != trainer_.steps_done()) {
+    save(due_.stop || is_last ? Overlap::nothing : Overlap::steps);
   }
-  if (!wishes.stop) return false;
+  if (!due_.stop) return false;
   finish();  // the previous save
   return true;
+}
+
+bool RunSaver::before_steps(const RunClock& now) {
+  is_due(now, now, /*is_last=*/false, /*asks_again=*/true);
+  return after_step(/*is_last=*/false);
 }
 
 bool RunSaver::is_stop_asked() {

@@ -51,13 +51,17 @@ class RunSaver {
   /// This rank's votes in the step in progress at `now` (SaveRecipe::votes): whether to save, and whether to end. Each rank has
   /// its own signals and clock; only rank 0's clock counts.
   std::vector<double> vote(const RunClock& now);
-  /// Takes the votes of all ranks in a step (StepResult::votes).
+  /// Takes the votes of all ranks in a step (StepResult::votes), for the next is_due(); several steps' add up.
   void hear(const std::vector<double>& votes);
   /// Returns true if some rank has been asked to save and end: long work is then skipped. Collective over the world.
   bool is_stop_asked();
-  /// After a step: saves if due. Returns true, on all ranks alike, if the run is saved and must end because a rank was asked
-  /// to: before its vote or, with `asks_again` (after long work), before this call. Collective over the world.
-  bool after_step(const RunClock& before, const RunClock& now, bool is_last, bool asks_again);
+  /// After a step, before after_step(): returns true if that will save, or end the run because a rank was asked to: before its
+  /// vote or, with `asks_again` (after long work), before this call. The same on all ranks. Collective over the world.
+  bool is_due(const RunClock& before, const RunClock& now, bool is_last, bool asks_again);
+  /// Saves what is due. Returns true, on all ranks alike, if the run is saved and must end. Collective over the world.
+  bool after_step(bool is_last);
+  /// Before the first step: as after_step(), on a request to end alone.
+  bool before_steps(const RunClock& now);
   /// Makes each save check these locks, on rank 0. `on_note` gets lines about save.folder and save.upload.
   void hold(HeldFolders held, std::function<void(const std::string&)> on_note);
   /// Records that the run resumed from a checkpoint after this many steps, at that time; empty: from none.
@@ -72,7 +76,7 @@ class RunSaver {
 
  private:
   struct Wishes {
-    bool save = false, stop = false;
+    bool save = false, stop = false, snapshot = false;
   };
   bool is_asked_here() const { return stop_.asked && stop_.asked(); }
   bool is_any_asked() const;
@@ -89,7 +93,8 @@ class RunSaver {
   RunLength every_, memory_every_;
   KeepRules rules_;
   RunClock voted_;                     ///< time of this rank's last vote
-  Wishes heard_;                       ///< wishes of all ranks, from the last step
+  Wishes heard_;                       ///< wishes of all ranks, from the last result
+  Wishes due_;                         ///< what after_step() does
   std::optional<int64_t> saved_step_;  ///< step of the last save, or of the checkpoint resumed from
   int64_t saving_step_ = 0;            ///< step of the save in progress
   HeldFolders held_;

@@ -16,13 +16,13 @@ void StepTimes::begin() {
 }
 
 std::vector<std::string> StepTimes::end() {
-  step_s_ = step_.seconds();
+  const double step_s = step_.seconds();
   if (++steps_ <= 2) return {};
   const double communicated_s = communication_seconds(trainer_) - communicated_before_s_;
-  counted_s_ += step_s_;
+  counted_s_ += step_s;
   communicated_s_ += communicated_s;
   const double waited_s = loader_.waits().waited_s - waited_before_s_;
-  return stragglers_.add({.data_s = waited_s, .compute_s = std::max(0.0, step_s_ - communicated_s - waited_s)}, communicated_s);
+  return stragglers_.add({.data_s = waited_s, .compute_s = std::max(0.0, step_s - communicated_s - waited_s)}, communicated_s);
 }
 
 }  // namespace weft

@@ -21,7 +21,6 @@ class StepTimes {
   /// Returns lines about slow ranks, the same on all ranks. Collective after every StragglerWatch::kWindow-th step.
   std::vector<std::string> end();
 
-  double step_s() const { return step_s_; }  ///< of the last step
   /// Share of the time in collectives, 0 to 1.
   double communication_share() const { return counted_s_ > 0.0 ? communicated_s_ / counted_s_ : 0.0; }
 
@@ -30,7 +29,7 @@ class StepTimes {
   const Loader& loader_;
   StragglerWatch stragglers_;
   Stopwatch step_;
-  double step_s_ = 0.0, communicated_before_s_ = 0.0, waited_before_s_ = 0.0;
+  double communicated_before_s_ = 0.0, waited_before_s_ = 0.0;
   double counted_s_ = 0.0, communicated_s_ = 0.0;
   int steps_ = 0;
 };

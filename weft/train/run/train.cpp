@@ -5,11 +5,12 @@
 
 #include <filesystem>
 #include <memory>
+#include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "weft/base/stopwatch.h"
-#include "weft/checkpoint/atomic_file.h"
 #include "weft/recipe/build/build_model.h"
 #include "weft/recipe/build/build_optimizer.h"
 #include "weft/recipe/build/open_data.h"
@@ -28,6 +29,7 @@
 #include "weft/train/run/shared_folder.h"
 #include "weft/train/run/shared_plan.h"
 #include "weft/train/run/start_notes.h"
+#include "weft/train/run/step_results.h"
 #include "weft/train/run/step_times.h"
 #include "weft/train/run/trace_file.h"
 #include "weft/train/trainer/trainer.h"
@@ -35,10 +37,6 @@
 namespace weft {
 
 namespace {
-
-std::string run_name(const Recipe& recipe) {
-  return recipe.run.name.empty() ? std::filesystem::path(recipe.path).stem().string() : recipe.run.name;
-}
 
 /// One run on one rank.
 class Run {
@@ -61,7 +59,7 @@ class Run {
         trainer_(mesh_, build_model(recipe.model), optimizer_of(recipe.optimizer),
                  of_plan(trainer_options(recipe, layout_, device_))),
         saver_(recipe, lengths_, trainer_, options.board, {options.stop_asked, options.stop_saved}, options.on_save) {
-    state_.name = run_name(recipe);
+    state_.name = recipe.run.name.empty() ? std::filesystem::path(recipe.path).stem().string() : recipe.run.name;
     state_.recipe = recipe_values(recipe);
     state_.data = {{"training", data_text(*data_.training)}, {"evaluation", data_text(*data_.evaluation)}};
     trainer_.register_state(kRunStateName, {.tensors = {},
@@ -79,24 +77,14 @@ class Run {
     report_progress();
     loader_ = std::make_unique<Loader>(data_.training, sampler_of(*data_.training, recipe_.run.seed), first_loader_options());
     times_ = std::make_unique<StepTimes>(trainer_, *loader_, mesh_, device_);
+    results_.emplace(trainer_);
     const int64_t steps = lengths_.steps;
     trend_.emplace(steps - trainer_.steps_done());
     evaluate_late();
     // A request to end before the first step: the state resumed from may be in memory only.
     const bool is_between = trainer_.steps_done() > 0 && trainer_.steps_done() < steps && !is_target_reached();
-    report_.stopped = is_between && saver_.after_step(state_.clock, state_.clock, /*is_last=*/false, /*asks_again=*/true);
-    for (int64_t step = trainer_.steps_done(); step < steps && !report_.stopped && !is_target_reached(); ++step) {
-      const RunClock before = state_.clock;
-      one_step(step);
-      advance_clock();
-      report_progress();
-      const bool due = step + 1 == steps || lengths_.evaluate_every.passed(before, state_.clock);
-      const bool left_out = due && saver_.is_stop_asked();  // an evaluation may take longer than the time left
-      if (due && !left_out) evaluate();
-      const bool is_last = step + 1 == steps || is_target_reached();
-      report_.stopped =
-          saver_.after_step(before, state_.clock, is_last, /*asks_again=*/due && !left_out) && (!is_last || left_out);
-    }
+    report_.stopped = is_between && saver_.before_steps(state_.clock);
+    for (int64_t step = trainer_.steps_done(); step < steps && !report_.stopped && !is_target_reached(); ++step) one_step(step);
     const bool is_evaluated = is_target_reached() || (report_.evaluation && report_.evaluation->step >= steps);
     if (!report_.stopped && !is_evaluated) evaluate();
     saver_.finish();
@@ -136,7 +124,7 @@ class Run {
   }
 
   void report_progress() const {
-    if (options_.on_progress) options_.on_progress(trainer_.steps_done());
+    if (options_.on_progress) options_.on_progress(trainer_.steps_done() - trainer_.unsettled());
   }
 
   /// Passes the notes to on_note, on rank 0.
@@ -187,7 +175,6 @@ class Run {
     clock.tokens = clock.samples * tokens();
     clock.epochs = clock.samples / static_cast<double>(data_.training->size());
     clock.seconds = seconds();
-    state_.loss = report_.loss;
   }
 
   double seconds() const { return seconds_before_ + running_.seconds(); }
@@ -221,34 +208,67 @@ class Run {
   double tokens() const { return static_cast<double>(tokens_per_sample(recipe_.model)); }  ///< per sample
 
   void one_step(int64_t step) {
-    const double lr = trainer_.learning_rate();
-    times_->begin();
-    const bool traced = step + 1 == traced_step_;
-    if (traced) trainer_.trace(true);
-    const StepResult result = trainer_.step(*loader_);
-    report_.loss = result.loss;
-    saver_.hear(result.votes);
-    trend_->add(result.loss);
-    take_noise(result);
-    show(times_->end());
-    meter_.add(times_->step_s(), batches_.at(step));
-    if (traced) write_trace();
-    if (step == report_.resumed_from) report_.first_step_s = process_age_s();
-    if (!leads() || !options_.on_step) return;
-    const double rate = meter_.recent_steps_per_s(), samples = meter_.recent_samples_per_s();
-    options_.on_step({.step = step + 1,
-                      .steps = lengths_.steps,
-                      .loss = report_.loss,
-                      .norm = result.norm,
-                      .lr = lr,
-                      .samples_per_s = samples,
-                      .tokens_per_s = samples * tokens(),
-                      .seconds_left = rate > 0 ? static_cast<double>(lengths_.steps - step - 1) / rate : -1.0});
+    const RunClock before = state_.clock;
+    bool due = false;
+    try {
+      due = issue(step, before);
+    } catch (...) {
+      report_failed_step();
+      throw;
+    }
+    report_steps();
+    report_progress();
+    const bool left_out = due && saver_.is_stop_asked();  // an evaluation may take longer than the time left
+    if (due && !left_out) evaluate();
+    const bool is_last = step + 1 == lengths_.steps || is_target_reached();
+    if (due) saver_.is_due(before, state_.clock, is_last, /*asks_again=*/!left_out);
+    report_.stopped = saver_.after_step(is_last) && (!is_last || left_out);
   }
 
-  void take_noise(const StepResult& result) {
+  /// Submits a step and takes the results that are known. Returns whether an evaluation is due.
+  bool issue(int64_t step, const RunClock& before) {
+    const bool traced = step + 1 == traced_step_;
+    times_->begin();
+    if (traced) trainer_.trace(true);
+    results_->submit(*loader_);
+    advance_clock();
+    const bool due = step + 1 == lengths_.steps || lengths_.evaluate_every.passed(before, state_.clock);
+    settle(/*all=*/due || traced || step == report_.resumed_from);
+    if (!due) settle(/*all=*/saver_.is_due(before, state_.clock, /*is_last=*/false, /*asks_again=*/false));
+    show(times_->end());
+    if (traced) write_trace();
+    return due;
+  }
+
+  /// Takes the results of `all` steps, or of those before the last, if a device still runs it.
+  void settle(bool all) {
+    results_->take(all, [this](const TakenStep& taken) {
+      report_.loss = state_.loss = taken.result.loss;
+      saver_.hear(taken.result.votes);
+      trend_->add(taken.result.loss);
+      take_noise(taken.step, taken.result);
+      meter_.add(taken.seconds, batches_.at(taken.step));
+      if (taken.step == report_.resumed_from) report_.first_step_s = process_age_s();
+      reports_.push_back(report_of(taken, meter_, lengths_.steps, tokens()));
+    });
+  }
+  /// Reports the steps before one that failed, as far as their results are known.
+  void report_failed_step() {
+    try {
+      settle(/*all=*/true);
+    } catch (...) {  // the first error says more
+    }
+    report_steps();
+  }
+  void report_steps() {
+    for (const StepReport& report : std::exchange(reports_, {})) {
+      if (leads() && options_.on_step) options_.on_step(report);
+    }
+  }
+
+  void take_noise(int64_t step, const StepResult& result) {
     if (result.skipped || result.small_squares == 0.0) return;
-    noise_.add(result.small_squares, layout_.micro_batch, result.norm * result.norm, batches_.at(trainer_.steps_done() - 1));
+    noise_.add(result.small_squares, layout_.micro_batch, result.norm * result.norm, batches_.at(step));
     state_.noise = noise_.sums();
   }
 
@@ -302,6 +322,8 @@ class Run {
   Trainer trainer_;
   RunSaver saver_;
   std::unique_ptr<Loader> loader_;
+  std::optional<StepResults> results_;
+  std::vector<StepReport> reports_;  ///< of steps that on_step has not been told of
   Meter meter_;
   FinalReport report_;
   RunState state_;
@@ -313,16 +335,6 @@ class Run {
 };
 
 }  // namespace
-
-void check_files(const TrainOptions& options) {
-  for (const std::string& path : {options.save_path, options.trace_path}) {
-    if (!path.empty()) check_writable(path);
-  }
-}
-
-void check_options(const Recipe& recipe, const TrainOptions& options) {
-  if (recipe.run.steps) check_traced_step(options.trace_step, *recipe.run.steps);
-}
 
 FinalReport train(const Recipe& recipe, const World& world, const TrainOptions& options) {
   check_options(recipe, options);

@@ -1,5 +1,6 @@
 #include "weft/train/trainer/rank_batch.h"
 
+#include <ATen/DeviceAccelerator.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/tensor.h>
 #include <fmt/core.h>
@@ -9,23 +10,46 @@
 
 #include "weft/base/error.h"
 #include "weft/base/hash.h"
+#include "weft/nn/host_values.h"
+#include "weft/nn/upload.h"
 
 namespace weft {
 namespace {
 
-/// Copies tensors made in inference mode, because autograd cannot save them.
-at::Tensor moved(const at::Tensor& x, at::Device device) {
+/// Whether the tensor goes from the host to a device, without a wait if its memory is pinned.
+bool is_uploaded(const at::Tensor& x, at::Device device) {
+  return x.defined() && x.is_cpu() && at::accelerator::isAccelerator(device.type());
+}
+
+/// Copies tensors made in inference mode, because autograd cannot save them. LibTorch does not reuse pinned memory before the
+/// copy is done; memory with gaps would be copied with a wait.
+at::Tensor moved(const at::Tensor& x, at::Device device, Upload* beside) {
   if (x.is_inference() && x.device() == device) return x.clone();
-  // LibTorch does not reuse pinned memory before the copy is done.
-  const bool in_background = !device.is_cpu() && x.is_cpu() && x.is_pinned();
-  return x.to(device, x.scalar_type(), in_background);
+  if (!is_uploaded(x, device)) return x.to(device);
+  const at::Tensor whole = x.is_non_overlapping_and_dense() ? x : x.contiguous();
+  return beside ? beside->copy(whole.pin_memory()) : upload(whole, device);
+}
+
+/// Inputs beside the first say how it is to be read, for which layers may need their values on the host. Pinned memory is the
+/// batch's own; other memory may be written again.
+void note_values(const at::Tensor& x, const at::Tensor& given) {
+  if (!given.is_cpu() || given.scalar_type() != at::kLong) return;
+  note_host_values(x, given.is_pinned() ? given : given.clone());
 }
 
 }  // namespace
 
-MicroBatch to_device(Batch batch, at::Device device) {
-  for (at::Tensor& input : batch.inputs) input = moved(input, device);
-  return {std::move(batch.inputs), batch.target.defined() ? moved(batch.target, device) : batch.target};
+MicroBatch to_device(Batch batch, at::Device device, const std::shared_ptr<Uploads>& uploads) {
+  bool has_uploads = is_uploaded(batch.target, device);
+  for (const at::Tensor& input : batch.inputs) has_uploads |= is_uploaded(input, device);
+  std::shared_ptr<Upload> beside;
+  if (uploads && has_uploads) beside = std::make_shared<Upload>(uploads);
+  for (size_t i = 0; i < batch.inputs.size(); ++i) {
+    const at::Tensor given = std::exchange(batch.inputs[i], moved(batch.inputs[i], device, beside.get()));
+    if (i > 0) note_values(batch.inputs[i], given);
+  }
+  if (batch.target.defined()) batch.target = moved(batch.target, device, beside.get());
+  return {std::move(batch.inputs), std::move(batch.target), std::move(beside)};
 }
 
 uint64_t hash_of(const std::vector<at::Tensor>& tensors) {

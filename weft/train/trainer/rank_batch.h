@@ -5,6 +5,7 @@
 #include <ATen/core/Tensor.h>
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <vector>
 
@@ -15,9 +16,10 @@
 
 namespace weft {
 
-/// Returns the tensors themselves if they are already there; an undefined target stays undefined. Pinned tensors
-/// (LoaderOptions::pinned) are copied asynchronously; the device's stream waits for them.
-MicroBatch to_device(Batch batch, at::Device device);
+/// Returns the tensors themselves if they are already there; an undefined target stays undefined. Others are
+/// copied without a wait, from pinned memory (LoaderOptions::pinned) or through it: beside the device's work with `uploads`,
+/// else in its order.
+MicroBatch to_device(Batch batch, at::Device device, const std::shared_ptr<Uploads>& uploads = nullptr);
 
 /// Hash of the tensors' bytes; types and shapes are not included.
 uint64_t hash_of(const std::vector<at::Tensor>& tensors);

@@ -59,7 +59,7 @@ Axis axis_of(const GroupSpec& spec, const Mesh& mesh, const Program& program) {
 }  // namespace
 
 RankGroups make_groups(const Mesh& mesh, const Program& program, const GroupOptions& options) {
-  RankGroups groups{.by_axes = AxisGroups(options.device), .all = {}};
+  RankGroups groups{.by_axes = AxisGroups(options.device)};
   const bool rounds = options.across_hosts != AcrossHosts::exact && program.gradient_bytes == 4;
   for (const GroupSpec& spec : group_specs(program, mesh.coordinate("pp"), rounds)) {
     GroupOptions own = options;
@@ -70,7 +70,6 @@ RankGroups make_groups(const Mesh& mesh, const Program& program, const GroupOpti
     const bool reduces = has(spec, replica_axes(program));
     if (reduces && spec.block < 0 && own.tree_order) put_context_outermost(axis, mesh);
     const Group group = mesh.group(axis, own);
-    groups.all.push_back(group);
     if (spec.block >= 0) {
       spec.gradients ? groups.by_axes.set_tied_gradients(spec.block, group) : groups.by_axes.set_tied(spec.block, group);
     } else if (spec.gradients) {

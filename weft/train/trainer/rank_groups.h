@@ -3,7 +3,6 @@
 
 #include <exception>
 #include <type_traits>
-#include <vector>
 
 #include "weft/comm/mesh.h"
 #include "weft/engine/axis_groups.h"
@@ -13,15 +12,14 @@ namespace weft {
 
 /// The groups of one rank.
 struct RankGroups {
-  AxisGroups by_axes;      ///< for the engine
-  std::vector<Group> all;  ///< each group once, that of kDataAxes first
+  AxisGroups by_axes;  ///< for the engine; that of kDataAxes is the first of all()
 
   void throw_if_failed() const {
-    for (const Group& group : all) group.throw_if_failed();
+    for (const Group& group : by_axes.all()) group.throw_if_failed();
   }
 
   void settle() const {
-    for (const Group& group : all) group.settle();
+    for (const Group& group : by_axes.all()) group.settle();
   }
 
   /// Returns call(). Its results count only if no group has failed on a device meanwhile; throws that group's error, also

@@ -81,72 +81,6 @@ void Trainer::start() {
   state_->attempt("the start", [this] { state_->start(); });
 }
 
-StepResult Trainer::step(const Next& next) {
-  state_->expect_weights("a step");
-  if (!state_->has_trained) {
-    throw InputError(
-        "trainer: the model has nothing to train: all its parameters are frozen, or it has none; leave "
-        "requires_grad on some before the trainer is made, or only evaluate");
-  }
-  state_->check_caller();
-  return state_->attempt(fmt::format("step {}", state_->steps_done + 1), [&] { return one_step(next); });
-}
-
-StepResult Trainer::one_step(const Next& next) {
-  TrainerState& s = *state_;
-  s.start();
-  const MemoryLedger::Attached attached(s.options.ledger);
-  s.enter_phase();
-  s.updater->begin(s.steps_done, rate_at(s.options.learning_rate, s.options.rate_phases, s.steps_done));
-  const at::Device device = s.options.communication.device;
-  const bool compares = !std::exchange(s.has_compared, true);
-  SampleCheck samples;
-  const StepResult result = s.engine->step(s.steps_done, [&] {
-    Batch batch = s.own_thread->as_caller(next);
-    check_micro_batch(batch, s.options.micro_batch);
-    if (compares && !samples.has_batch()) {
-      samples.record(batch);
-      for (const AxisSet axis : {kTensorAxis, kContextAxis}) samples.compare(s.groups.by_axes.along(axis), axis, device);
-    }
-    return to_device(std::move(batch), device);
-  });
-  // Stages load at different times, and middle stages do not load.
-  if (compares) samples.compare(s.groups.by_axes.along(kPipelineAxis), kPipelineAxis, device);
-  ++s.steps_done;
-  return result;
-}
-
-StepResult Trainer::step(Loader& loader) {
-  const InstructionList& list = state_->current().of(state_->rank);
-  const bool loads = std::any_of(list.begin(), list.end(), [](const Instruction& x) { return x.op == Op::load; });
-  if (loads && loader.next_step() != state_->steps_done) {
-    throw InputError(fmt::format(
-        "trainer: the loader is at the samples of step {}, but step {} is next; make it with loader_options(), after a "
-        "load() if there is one",
-        loader.next_step() + 1, state_->steps_done + 1));
-  }
-  return step([&loader] { return loader.next(); });
-}
-
-StepResult Trainer::step(const Batch& batch) {
-  const TrainerState& s = *state_;
-  const int64_t global_batch = s.batches.at(s.steps_done), share = global_batch / s.data_ranks;
-  const std::string misfit = samples_misfit(batch, share);
-  if (!misfit.empty()) {
-    throw InputError(
-        fmt::format("trainer: {} in a batch on rank {}, must have {} (global batch {} over {} data-parallel ranks)", misfit,
-                    s.mesh.world().rank(), share, global_batch, s.data_ranks));
-  }
-  int64_t begin = 0;
-  return step([&] {
-    const int64_t micro = s.options.micro_batch;
-    Batch part{.inputs = {}, .target = batch.target.narrow(0, begin, micro)};
-    for (const at::Tensor& input : batch.inputs) part.inputs.push_back(input.narrow(0, begin, micro));
-    begin += micro;
-    return part;
-  });
-}
-
 LoaderOptions Trainer::loader_options() const {
   const TrainerState& s = *state_;
   return {.global_batch = s.options.global_batch,
@@ -208,7 +142,7 @@ void Trainer::for_each_weight(const std::function<void(const std::string& name, 
 }
 
 const Program& Trainer::program() const { return state_->engine ? *state_->programs[state_->phase] : *state_->program; }
-std::vector<Group> Trainer::groups() const { return state_->groups.all; }
+std::vector<Group> Trainer::groups() const { return state_->groups.by_axes.all(); }
 const Group& Trainer::data_group() const { return state_->groups.by_axes.along(kDataAxes); }
 const Group& Trainer::world_group() const { return state_->groups.by_axes.along(kAllAxes); }
 const LossScale& Trainer::loss_scale() const {

@@ -30,7 +30,6 @@
 
 namespace weft {
 
-class RankMeeting;
 class RunBoard;
 struct TrainerState;
 
@@ -50,16 +49,25 @@ class Trainer {
   /// Throws InputError on a rank that would train differently from rank 0 (agreement.h), and CommError on the others.
   void start();
 
-  /// One step over the global batch; `next` returns this rank's micro-batches in order; random numbers depend on it. Throws
-  /// InputError for a micro-batch whose tensors have different samples, if there is nothing to train, and if the first
-  /// micro-batches of ranks that differ only on "cp" or "tp" are not the same.
-  StepResult step(const Next& next);
-  /// One step on the next micro-batches of a loader made with loader_options().
-  StepResult step(Loader& loader);
-  /// One step on `batch`, this rank's share of global_batch(): samples [r B, (r + 1) B), with r its index among the n ranks of
-  /// "dp" and "shard", and B = global batch / n. Ranks that differ only on "pp", "cp" and "tp" have the same. Throws InputError
-  /// for another size.
-  StepResult step(const Batch& batch);
+  /// Issues a step over the global batch; `next` returns this rank's micro-batches in order; random numbers depend on it. On a
+  /// device the host does not wait for the step's numbers if its updates can do without (Engine::submit()). Throws InputError
+  /// for a micro-batch whose tensors have different samples, if there is nothing to train, and if the first micro-batches of
+  /// ranks that differ only on "cp" or "tp" are not the same. On a device the micro-batches are kept until the step is settled,
+  /// as a failed one is repeated: `next` must not refill their tensors. If it fails, settle() still has earlier steps' results.
+  void submit(const Next& next);
+  void submit(Loader& loader);  ///< the next micro-batches of a loader made with loader_options()
+  /// `batch` is this rank's share of global_batch(): samples [r B, (r + 1) B), with r its index among the n ranks of "dp" and
+  /// "shard", and B = global batch / n. Ranks that differ only on "pp", "cp" and "tp" have the same. Throws InputError for
+  /// another size. On a device the trainer keeps a copy.
+  void submit(const Batch& batch);
+  /// Returns the result of the oldest step submitted and not settled; waits for its numbers. Throws what was wrong with the
+  /// step: it has not updated anything then, nor has any after it. Other calls that need the weights wait for all steps first.
+  StepResult settle();
+  int64_t unsettled() const;      ///< number of steps submitted and not settled
+  bool reads_late() const;        ///< the host does not know the numbers of the last step submitted
+  StepResult step(const Next&);   ///< submit(), then settle(); throws InputError while an earlier step is not settled
+  StepResult step(Loader&);       ///< the same
+  StepResult step(const Batch&);  ///< the same, without the copy
 
   /// Options for a Loader of this rank's micro-batches, from the next step on.
   LoaderOptions loader_options() const;
@@ -71,8 +79,7 @@ class Trainer {
   /// Outputs of the last block for `batch`, of any size, even empty (predict_options.h). Ranks that differ only on "pp", "cp"
   /// and "tp" have the same. Collective over the world. Throws InputError for inputs with unequal numbers of samples.
   Tensors predict(const Batch& batch, const PredictOptions& options = {});
-  /// The same for the loader's whole set, split across the ranks.
-  Tensors predict(EvaluationLoader& loader, const PredictOptions& options = {});
+  Tensors predict(EvaluationLoader& loader, const PredictOptions& options = {});  ///< of its whole set, split across the ranks
   /// The same, for one micro-batch at a time; holds no more.
   void for_each_prediction(EvaluationLoader& loader, const VisitOutputs& visit, const PredictOptions& options = {});
 
@@ -83,14 +90,12 @@ class Trainer {
   /// the world. Throws InputError if no average is kept.
   void with_average(const std::function<void()>& call);
 
-  /// Sets whether the next steps record the times of their instructions.
-  void trace(bool on);
+  void trace(bool on);  ///< whether the next steps record the times of their instructions
   /// Times at which all ranks, on all hosts, ran the instructions of the last step, counted from the earliest; the same on
   /// every rank. Collective over the world. Throws InputError before the start.
   std::vector<TimedInstruction> step_times();
 
-  /// The bound model: its parameters, and this rank's part of them.
-  FlatModel& model();
+  FlatModel& model();  ///< the bound model: its parameters, and this rank's part of them
   /// Visits every parameter and buffer, whole, on the CPU, sorted by name: parameters and statistics in float32, other buffers
   /// in their own type. Collective over the world; one block at a time is whole.
   void for_each_weight(const std::function<void(const std::string& name, const at::Tensor& value)>& visit);
@@ -129,17 +134,14 @@ class Trainer {
   const Group& world_group() const;           ///< all ranks
   std::vector<Group> groups() const;          ///< all groups used by steps, the data group first
   const LossScale& loss_scale() const;        ///< fp16's; a scale of 1 otherwise; InputError before the start
-  int64_t steps_done() const;                 ///< of the run
+  int64_t steps_done() const;                 ///< of the run, submitted ones too
   int64_t samples_done() const;               ///< of the run, over all its steps
   int64_t global_batch() const;               ///< of the next step
   double learning_rate() const;               ///< of the next step
   std::chrono::milliseconds timeout() const;  ///< of every wait
 
  private:
-  StepResult one_step(const Next& next);
-  std::unique_ptr<RankMeeting> meet(const std::string& doing) const;
   void start_to_load();
-  void fill(const std::string& path, const std::function<void()>& fill);
   void begin_save(const std::string& path, const SaveOptions& options, bool in_background);
 
   std::unique_ptr<TrainerState> state_;

@@ -31,6 +31,7 @@ void Trainer::with_average(const std::function<void()>& call) {
   if (!keeps_average()) {
     throw InputError("trainer: no average of the weights is kept; set TrainerOptions::average (optimizer.ema)");
   }
+  s.expect_between_steps();
   s.expect_weights("with_average()");
   start();
   const auto exchange = [&s] {

@@ -32,6 +32,28 @@ int first_copy(RunBoard& board) {
   return newest ? 1 - newest->number : 0;
 }
 
+std::unique_ptr<RankMeeting> meet(const TrainerState& s, const std::string& doing) {
+  const std::chrono::milliseconds timeout = std::max<std::chrono::milliseconds>(s.options.communication.timeout, kSlowestDisk);
+  return std::make_unique<RankMeeting>(s.mesh.world(), doing, timeout, s.options.communication.timeout);
+}
+
+/// Runs `fill` on every rank; all throw one rank's error.
+void fill(TrainerState& s, const std::string& path, const std::function<void()>& fill) {
+  s.expect_between_steps();
+  const std::unique_ptr<RankMeeting> meeting = s.attempt("loading " + path, [&] { return meet(s, "loading " + path); });
+  std::string failure;
+  try {
+    s.in_own_thread("loading " + path, fill);
+  } catch (const std::exception& error) {
+    failure = encode_error(error);
+  }
+  s.half_loaded = "it did not finish on all ranks";
+  const std::string first = meeting->verdict(failure);
+  s.half_loaded = first.empty() ? "" : encoded_message(first);
+  if (!first.empty()) throw_encoded(first);
+  s.attempt("gathering the loaded weights", [&s] { s.engine->gather_whole(); });
+}
+
 }  // namespace
 
 void Trainer::register_state(const std::string& name, RegisteredState state) {
@@ -50,12 +72,6 @@ void Trainer::register_state(const std::string& name, RegisteredState state) {
   if (!state_->registered.emplace(name, std::move(state)).second) {
     throw InputError(fmt::format("trainer: state '{}' is already registered; give each its own name", name));
   }
-}
-
-std::unique_ptr<RankMeeting> Trainer::meet(const std::string& doing) const {
-  const std::chrono::milliseconds timeout =
-      std::max<std::chrono::milliseconds>(state_->options.communication.timeout, kSlowestDisk);
-  return std::make_unique<RankMeeting>(state_->mesh.world(), doing, timeout, state_->options.communication.timeout);
 }
 
 SaveReport Trainer::save(const std::string& path, const SaveOptions& options) {
@@ -82,7 +98,7 @@ void Trainer::begin_save(const std::string& path, const SaveOptions& options, bo
   job.report.waited_s = asked.seconds();
   std::string refused;  // non-finite state is refused on all ranks before any writes, so that the trainer can continue
   s.attempt(fmt::format("saving {}", path), [&] {
-    job.meeting = meet(fmt::format("saving {}", path));
+    job.meeting = meet(s, fmt::format("saving {}", path));
     RankMeeting& meeting = *job.meeting;
     try {
       job.texts = state_texts(s);
@@ -127,7 +143,7 @@ LoadReport Trainer::load(const std::string& path, const LoadOptions& options) {
   start_to_load();
   if (is_saving()) finish_save();
   LoadReport report;
-  fill(path, [&] {
+  fill(*state_, path, [&] {
     const CheckpointPath from = parent_and_name(path);
     const std::unique_ptr<Storage> storage = open_storage(from.storage);
     report = load_state(*state_, *storage, from.checkpoint, read_checkpoint(*storage, from.checkpoint), options);
@@ -153,14 +169,14 @@ std::optional<LoadReport> Trainer::load_from(RunBoard& board, int64_t after_step
   if (!snapshot || snapshot->step <= after_step) return std::nullopt;
   start_to_load();
   LoadReport report;
-  fill("the snapshot in memory", [&] { report = load_snapshot(s, board, *snapshot); });
+  fill(s, "the snapshot in memory", [&] { report = load_snapshot(s, board, *snapshot); });
   return report;
 }
 
 WeightsReport Trainer::load_weights(const std::string& path, const WeightsOptions& options) {
   start_to_load();
   WeightsReport report;
-  fill(path, [&] { report = fill_weights(*state_, path, options); });
+  fill(*state_, path, [&] { report = fill_weights(*state_, path, options); });
   return report;
 }
 
@@ -169,23 +185,6 @@ void Trainer::start_to_load() {
   state_->expect_weights("a load");
   state_->half_loaded.clear();
   start();
-}
-
-/// Runs `fill` on every rank; all throw one rank's error.
-void Trainer::fill(const std::string& path, const std::function<void()>& fill) {
-  TrainerState& s = *state_;
-  const std::unique_ptr<RankMeeting> meeting = s.attempt("loading " + path, [&] { return meet("loading " + path); });
-  std::string failure;
-  try {
-    s.in_own_thread("loading " + path, fill);
-  } catch (const std::exception& error) {
-    failure = encode_error(error);
-  }
-  s.half_loaded = "it did not finish on all ranks";
-  const std::string first = meeting->verdict(failure);
-  s.half_loaded = first.empty() ? "" : encoded_message(first);
-  if (!first.empty()) throw_encoded(first);
-  s.attempt("gathering the loaded weights", [&s] { s.engine->gather_whole(); });
 }
 
 }  // namespace weft

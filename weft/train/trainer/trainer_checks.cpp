@@ -35,14 +35,15 @@ std::string frame_text(const Program& program) {
   const int64_t frozen = std::accumulate(program.block_frozen.begin(), program.block_frozen.end(), int64_t{0});
   return fmt::format(
       "{} blocks of {} elements and {} frozen ones, {} that steps may skip, sharded: {} over {} ({} kept), {} and {} "
-      "bytes per element, {} micro-batches per rank in {}, {} norm, {} noise scale, {}, gradients reduced {}, offloaded: {}, "
+      "bytes per element, {} micro-batches per rank in {}, {} norm, {} noise scale, {}, losses made by the {}, gradients "
+      "reduced {}, offloaded: {}, "
       "on "
       "pp {} x dp {} x shard {} x cp {} x tp {}",
       program.num_blocks(), elements, frozen, counted(program.flagged, "parameter"), name(program.shard_level), program.shards,
       program.inner_shards, program.weight_bytes, program.gradient_bytes, program.micro_batches, counted(program.slots, "slot"),
       program.needs_norm ? "with" : "no", program.noise_scale ? "with" : "no", counted(program.votes, "vote"),
-      program.keep_order ? "in a fixed order" : "as they come", offloaded_text(program.offload), program.mesh.pp,
-      program.mesh.dp, program.mesh.shard, program.mesh.cp, program.mesh.tp);
+      program.head_takes_targets ? "last block" : "loss", program.keep_order ? "in a fixed order" : "as they come",
+      offloaded_text(program.offload), program.mesh.pp, program.mesh.dp, program.mesh.shard, program.mesh.cp, program.mesh.tp);
 }
 
 }  // namespace

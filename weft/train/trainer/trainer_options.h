@@ -38,10 +38,13 @@ struct TrainerOptions {
   std::shared_ptr<const Program> program = {};
   std::vector<std::shared_ptr<const Program>> ramp_programs = {};  ///< with `program`: one for each phase of the ramp
   bool program_is_verified = false;  ///< these have passed verify(), as in a Plan, and are not verified again
-  Votes votes = {};                  ///< values that ranks exchange with the losses of each step: StepResult::votes
-  GroupOptions communication = {};   ///< for all groups, and the rank's compute device
-  MemoryLedger* ledger = nullptr;    ///< counts this rank's memory by category
-  std::string agreement = {};        ///< further lines that start() requires to be equal on all ranks (agreement.h)
+  bool graph = false;                ///< on a GPU: steps are captured as a graph, after two, and replayed (Engine::use_graph())
+  bool float32_rates =
+      false;         ///< learning rates are rounded to float32, as `graph` does: for a run of the same bits without it
+  Votes votes = {};  ///< values that ranks exchange with the losses of each step: StepResult::votes
+  GroupOptions communication = {};  ///< for all groups, and the rank's compute device
+  MemoryLedger* ledger = nullptr;   ///< counts this rank's memory by category
+  std::string agreement = {};       ///< further lines that start() requires to be equal on all ranks (agreement.h)
 };
 
 }  // namespace weft

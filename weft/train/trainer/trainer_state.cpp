@@ -1,11 +1,15 @@
 #include "weft/train/trainer/trainer_state.h"
 
+#include <ATen/DeviceAccelerator.h>
 #include <fmt/format.h>
 
+#include <optional>
 #include <utility>
 
 #include "weft/base/environment.h"
 #include "weft/base/units.h"
+#include "weft/engine/host_store.h"
+#include "weft/engine/pinned_store.h"
 #include "weft/nn/tensor_parallel/apply_splits.h"
 #include "weft/optim/block_update.h"
 #include "weft/program/build/build.h"
@@ -24,10 +28,19 @@ std::string offload_folder(const LayoutOptions& layout) {
   return env_string("TMPDIR").value_or("/var/tmp");
 }
 
-std::shared_ptr<OffloadStore> make_offload_store(Offload kind, const LayoutOptions& layout, at::Device device) {
-  if (kind == Offload::none) return nullptr;
-  if (kind == Offload::host) return host_offload(device);
-  return disk_offload(offload_folder(layout));
+/// Stores share a device's streams, whose links are one each way too.
+OffloadStores make_offload_stores(const LayoutOptions& layout, at::Device device) {
+  std::optional<CopyStreams> streams;
+  const auto make = [&](Offload kind) -> std::shared_ptr<OffloadStore> {
+    if (kind == Offload::none) return nullptr;
+    if (kind == Offload::disk) return disk_offload(offload_folder(layout));
+    if (!at::accelerator::isAccelerator(device.type())) return host_offload();
+    if (!streams) streams.emplace(device);
+    return pinned_offload(*streams);
+  };
+  return {.activations = make(layout.offload_activations),
+          .weights = make(layout.offload_parameters),
+          .optimizer = make(layout.offload_optimizer)};
 }
 
 }  // namespace
@@ -57,7 +70,8 @@ StepCounts TrainerState::counts(int phase) const {
           .clip = options.clip > 0.0,
           .tensor_norms = needs_tensor_norms(optimizer),
           .noise_scale = options.noise_scale && has_small_batches(global_batch, options.micro_batch),
-          .votes = options.votes.count};
+          .votes = options.votes.count,
+          .on_device = !options.communication.device.is_cpu()};
 }
 
 /// The given program, or a new one. Execution needs only the order, so a new one has no costs. A ramp's phases use the buffers
@@ -78,7 +92,8 @@ std::shared_ptr<const Program> TrainerState::plan_phase(const ModelCost& cost, i
 }
 
 void TrainerState::plan() {
-  ModelCost cost{.name = pending->name, .blocks = {}, .input_bytes = 0};
+  const BlockLayout layout = block_layout(options.layout, mesh.size("tp"), batch_pieces());
+  ModelCost cost{.name = pending->name, .blocks = {}, .input_bytes = 0, .head_takes_targets = layout.loss_chunk > 0};
   const std::vector<BlockUpdate> updates =
       block_updates(*pending, optimizer, options.parameters, gradient_bytes(options.layout, reproducible()));
   for (const NamedBlock& named : pending->blocks) {
@@ -87,8 +102,10 @@ void TrainerState::plan() {
                            .flagged = num_flagged(*named.block),
                            .numel = flat_numel(*named.block),
                            .uses = named.uses,
-                           .splits = named.block->can_split_backward(),
+                           .splits = splits_backward(*named.block, layout),
                            .frozen_numel = frozen_numel(*named.block),
+                           .states = updates[cost.blocks.size()].states + (options.average.is_kept() ? 1 : 0),
+                           .part_state = updates[cost.blocks.size()].part_state,
                            .gathered_gradient_bytes = updates[cost.blocks.size()].gathered_bytes});
   }
   const int last = batches.num_phases() - 1;
@@ -134,7 +151,7 @@ void TrainerState::start() {
     groups = make_groups(mesh, *program, communication);
   }
   if (options.ledger) {
-    for (const Group& group : groups.all) options.ledger->add(MemoryCategory::communication, group.memory_bytes());
+    for (const Group& group : groups.by_axes.all()) options.ledger->add(MemoryCategory::communication, group.memory_bytes());
   }
   model = std::make_unique<FlatModel>(std::move(*pending), flat_memory(*program, rank, mesh, groups.by_axes, options));
   share_given(*model, groups.by_axes);
@@ -142,21 +159,22 @@ void TrainerState::start() {
   const LayoutOptions& layout = options.layout;
   updater = std::make_unique<StepUpdater>(*model, optimizer, options.parameters, options.clip,
                                           layout.precision == Precision::fp16, options.average);
-  const at::Device device = options.communication.device;
-  engine = std::make_unique<Engine>(
-      *model, *program, rank, *updater,
-      EngineOptions{.groups = groups.by_axes,
-                    .offload = {.activations = make_offload_store(layout.offload_activations, layout, device),
-                                .weights = make_offload_store(layout.offload_parameters, layout, device),
-                                .optimizer = make_offload_store(layout.offload_optimizer, layout, device)},
-                    .seed = options.seed,
-                    .blocks = block_layout(layout, mesh.size("tp"), batch_pieces()),
-                    .votes = own_votes(),
-                    .first_micro_batch = static_cast<int64_t>(program->micro_batches) * data_rank,
-                    .all_micro_batches = static_cast<int64_t>(program->micro_batches) * data_ranks,
-                    .micro_batch = options.micro_batch,
-                    .first_step = batches.first_step(phase),
-                    .first_sample = batches.samples_before(batches.first_step(phase))});
+  engine =
+      std::make_unique<Engine>(*model, *program, rank, *updater,
+                               EngineOptions{.groups = groups.by_axes,
+                                             .offload = make_offload_stores(layout, options.communication.device),
+                                             .seed = options.seed,
+                                             .blocks = block_layout(layout, mesh.size("tp"), batch_pieces()),
+                                             .votes = own_votes(),
+                                             .first_micro_batch = static_cast<int64_t>(program->micro_batches) * data_rank,
+                                             .all_micro_batches = static_cast<int64_t>(program->micro_batches) * data_ranks,
+                                             .micro_batch = options.micro_batch,
+                                             .first_step = batches.first_step(phase),
+                                             .first_sample = batches.samples_before(batches.first_step(phase))});
+  if (options.graph) engine->use_graph();
+  if (options.graph || options.float32_rates) updater->use_float32_rates();
+  if (at::accelerator::isAccelerator(options.communication.device.type()))
+    uploads = std::make_shared<Uploads>(options.communication.device);
   engine->initialise();
   if (options.average.is_kept()) {
     engine->fill_state([this](int block, std::vector<at::Tensor>& state) { start_average(block, state); });
@@ -201,10 +219,18 @@ void check_bound(FlatModel& model) {
 }  // namespace
 
 void TrainerState::check_caller() const {
+  expect_between_steps();
   refuse_autocast(options.communication.device);
   if (!engine) return;
   check_kernel_settings(settings);
   check_bound(*model);
+}
+
+void TrainerState::expect_between_steps() const {
+  if (!hands_out) return;
+  throw InputError(
+      "trainer: the function that hands out a step's micro-batches steps, evaluates, predicts, loads or exchanges weights; "
+      "do that between steps");
 }
 
 }  // namespace weft

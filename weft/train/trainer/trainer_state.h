@@ -2,10 +2,11 @@
 // started, and the state that steps change besides them.
 #pragma once
 
-#include <c10/util/Exception.h>
 #include <fmt/format.h>
 
+#include <deque>
 #include <exception>
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -26,20 +27,12 @@
 #include "weft/train/trainer/out_of_memory.h"
 #include "weft/train/trainer/rank_groups.h"
 #include "weft/train/trainer/step_updater.h"
+#include "weft/train/trainer/submitted_step.h"
 #include "weft/train/trainer/thread_state.h"
+#include "weft/train/trainer/torch_error.h"
 #include "weft/train/trainer/trainer_options.h"
 
 namespace weft {
-
-/// LibTorch's errors have a stack trace below the first line, and do not say where in a training they occurred.
-template <class Call>
-auto as_error(const std::string& what, const Call& call) {
-  try {
-    return call();
-  } catch (const c10::Error& error) {
-    throw Error(fmt::format("{}: {}", what, error.what_without_backtrace()));
-  }
-}
 
 /// A rank's trainer.
 struct TrainerState {
@@ -53,13 +46,19 @@ struct TrainerState {
   void start();
   /// Makes the programs of all phases, the last phase's first.
   void plan();
-  /// Switches the engine to the phase of the next step.
-  void enter_phase();
+  void enter_phase();                                    ///< switches the engine to the phase of the next step
+  Batch handed_out(const std::function<Batch()>& next);  ///< next(), which hands_out tells of
+  void submit(const std::function<Batch()>& next);       ///< Trainer::submit()
+  [[noreturn]] void repeat(SubmittedStep& failed);
+  void read_oldest();  ///< of the steps submitted; waits for its numbers
+  void read_all();
+  void finish_phase();           ///< before a step is submitted
+  void keep_results() noexcept;  ///< after a submit that failed: reads what it can of the steps before
   const Program& current() const { return *programs[batches.phase_at(steps_done)]; }  ///< of the next step
   int64_t samples_done() const { return batches.samples_before(steps_done) + shift; }
   void check_still_frozen() const;
-  /// Throws InputError if a step or an evaluation would compute differently from earlier ones: autocast, or kernel settings or
-  /// module parameters changed since the start. Has no side effects.
+  /// Throws InputError if a step or an evaluation would compute differently from others: in the middle of a step, in autocast,
+  /// or after kernel settings or module parameters have changed. Has no side effects.
   void check_caller() const;
   ~TrainerState() {
     if (attempts.failed() || std::uncaught_exceptions() > 0) saving.abandon();
@@ -98,15 +97,19 @@ struct TrainerState {
   bool has_compared_evaluated = false;  ///< the same for evaluations
   bool has_trained = false;             ///< any parameter is trained
   bool average_stands_in = false;       ///< the average is in place of the weights: with_average()
+  std::shared_ptr<Uploads> uploads;     ///< on a device
   std::unique_ptr<FlatModel> model;
   std::unique_ptr<StepUpdater> updater;
   std::unique_ptr<Engine> engine;
   std::map<std::string, RegisteredState> registered;
   std::string half_loaded;  ///< why loading a checkpoint failed, until one is loaded; empty: the state is complete
   Attempts attempts;
+  std::deque<SubmittedStep> submitted;   ///< oldest first
+  std::deque<StepResult> results;        ///< of earlier steps, read and not settled
   int threads = 0;                       ///< threads for computing, as in the thread that started it; 0: not started
   KernelSettings settings;               ///< at the start
   OwnThreadState* own_thread = nullptr;  ///< for the call in progress, the innermost
+  bool hands_out = false;                ///< a step asks the caller for a micro-batch
   std::optional<int> next_copy;          ///< RunBoard copy that the next snapshot writes
   Staging staging;
   BackgroundSave saving;  ///< last, after the members it reads
@@ -124,9 +127,16 @@ struct TrainerState {
     return as_error(what, call);
   }
 
-  /// The same, unless an earlier call has failed.
+  void expect_between_steps() const;  ///< throws InputError while hands_out
+  /// The same, once the results of all steps are read, and unless an earlier call has failed.
   template <class Call>
   auto attempt(const std::string& what, const Call& call) {
+    read_all();
+    return attempt_beside_steps(what, call);
+  }
+  /// The same without waiting for steps.
+  template <class Call>
+  auto attempt_beside_steps(const std::string& what, const Call& call) {
     if (!half_loaded.empty()) {
       throw Error(
           fmt::format("trainer: loading a checkpoint failed ({}); load a complete one, or make a new trainer", half_loaded));

@@ -1,0 +1,35 @@
+// HostStore: buffers in host memory, reused by size. Copies end before put() and get() return, unless the memory is pinned and
+// the tensor on a device: then they are on its current stream.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <vector>
+
+#include "weft/engine/offload_store.h"
+
+namespace weft {
+
+/// Numbered buffers in host memory.
+class HostStore : public OffloadStore {
+ public:
+  explicit HostStore(bool pinned = false) : pinned_(pinned) {}
+  int reserve(int64_t bytes) override;
+  void release(int room) override { free_.emplace(rooms_[room].numel(), room); }
+  void put(int room, const at::Tensor& tensor) override;
+  void get(int room, const at::Tensor& tensor) override;
+
+ private:
+  at::Tensor make(int64_t bytes) const;
+  at::Tensor view_of(int room, const at::Tensor& like) const;
+
+  bool pinned_;
+  std::vector<at::Tensor> rooms_;
+  std::multimap<int64_t, int> free_;  ///< by bytes
+};
+
+/// Buffers in host memory, for tensors on the CPU.
+std::unique_ptr<OffloadStore> host_offload();
+
+}  // namespace weft

@@ -1,0 +1,90 @@
+#include "weft/nn/cost/observation.h"
+
+#include <ATen/record_function.h>
+
+#include <algorithm>
+#include <memory>
+#include <string_view>
+
+#include "weft/nn/cost/flops.h"
+#include "weft/nn/cost/launches.h"
+
+namespace weft {
+
+namespace {
+
+thread_local Observation* observation = nullptr;  // the dispatcher's observer takes no argument
+
+void see_output(const c10::IValue& value) {
+  if (value.isTensorList()) {
+    for (const at::Tensor& tensor : value.toTensorVector()) see_output(tensor);
+  } else if (value.isTensor() && value.toTensor().defined() && value.toTensor().has_storage()) {
+    observation->observe(value.toTensor().storage().unsafeGetStorageImpl());
+  }
+}
+
+/// A call that runs. A convolution's operations depend on its output, which exists only afterwards, and its weight, which is
+/// visible only before.
+struct Running : at::ObserverContext {
+  bool is_launch = false;
+  at::Tensor convolved;  ///< a convolution's weight
+};
+
+std::unique_ptr<at::ObserverContext> before(const at::RecordFunction& fn) {
+  if (!observation) return nullptr;
+  observation->flops += flops_of(fn);
+  const std::string& kernel = launch_of(fn);
+  const bool is_convolution = std::string_view(fn.name()) == "aten::convolution";
+  if (kernel.empty() && !is_convolution) return nullptr;
+  auto running = std::make_unique<Running>();
+  if (is_convolution) running->convolved = fn.inputs()[1].toTensor();
+  running->is_launch = !kernel.empty();
+  if (running->is_launch && observation->running++ == 0) ++observation->launches[kernel];
+  return running;
+}
+
+void after(const at::RecordFunction& fn, at::ObserverContext* context) {
+  if (!observation) return;
+  for (const c10::IValue& output : fn.outputs()) see_output(output);
+  observation->peak_bytes = std::max(observation->peak_bytes, observation->live_bytes());
+  const auto* running = static_cast<const Running*>(context);
+  if (!running) return;
+  if (running->is_launch) --observation->running;
+  if (running->convolved.defined()) observation->flops += convolution_flops(fn.outputs()[0].toTensor(), running->convolved);
+}
+
+}  // namespace
+
+int64_t Observation::live_bytes() const {
+  int64_t bytes = 0;
+  for (const auto& weak : made) {
+    if (const auto storage = weak.lock()) bytes += bytes_in(*storage);
+  }
+  return bytes;
+}
+
+void Observation::observe(c10::StorageImpl* storage) {
+  if (parameters.count(storage) != 0 || inputs.count(storage) != 0) return;
+  std::erase_if(made, [](const auto& weak) { return weak.expired(); });
+  for (const auto& weak : made) {
+    if (weak.lock().get() == storage) return;
+  }
+  made.emplace_back(c10::intrusive_ptr<c10::StorageImpl>::reclaim_copy(storage));
+}
+
+double flops_so_far() { return observation ? observation->flops : 0.0; }
+
+Observer::Observer(Observation& seen)
+    : handle_(at::addThreadLocalCallback(at::RecordFunctionCallback(before, after)
+                                             .needsInputs(true)
+                                             .needsOutputs(true)
+                                             .scopes({at::RecordScope::FUNCTION, at::RecordScope::BACKWARD_FUNCTION}))) {
+  observation = &seen;
+}
+
+Observer::~Observer() {
+  at::removeCallback(handle_);
+  observation = nullptr;
+}
+
+}  // namespace weft
