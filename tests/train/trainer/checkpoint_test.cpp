@@ -7,6 +7,8 @@
 #include <gtest/gtest.h>
 #include <sys/resource.h>
 
+#include <chrono>
+#include <future>
 #include <nlohmann/json.hpp>
 
 #include "tests/data/temp_folder.h"
@@ -26,6 +28,7 @@
 namespace weft::checkpoint_test {
 namespace {
 
+using namespace std::chrono_literals;
 using test::refusal;
 using test::TempFolder;
 using test::weights_of;
@@ -160,6 +163,28 @@ TEST(Checkpoint, FailsOnAllRanksAndLeavesWhatWasThere) {
   });
   EXPECT_EQ(test::read_file(folder.file("home/thesis.tex")), "all of it");
   EXPECT_EQ(SavedCheckpoint(folder.file("good")).index().files.size(), 2u);
+}
+
+TEST(Checkpoint, WaitsNoLongerThanAStepForARankThatDoesNotSave) {
+  const TempFolder folder;
+  for (const bool in_background : {false, true}) {
+    std::promise<void> told;
+    std::shared_future<void> end = told.get_future().share();
+    test::run_ranks(2, [&](World world) {
+      Trainer trainer(Mesh(world, {{"dp", 2}}), small(), AdamW{},
+                      {.global_batch = kGlobalBatch, .micro_batch = 1, .communication = {.timeout = 500ms}});
+      trainer.start();
+      if (world.rank() == 1) return end.wait();  // alive, and busy with something else
+      std::string why;
+      try {
+        in_background ? trainer.save_in_background(folder.file("a")) : static_cast<void>(trainer.save(folder.file("a")));
+      } catch (const CommError& error) {
+        why = error.what();
+      }
+      EXPECT_NE(why.find("rank 1 has reported nothing for 0.5 s while rank 0 waited for it, saving"), std::string::npos) << why;
+      told.set_value();
+    });
+  }
 }
 
 TEST(Checkpoint, ThatIsThereAlreadyIsRefusedAndUntouched) {

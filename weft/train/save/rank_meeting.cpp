@@ -30,8 +30,10 @@ void RankMeeting::send(const std::string& key, const std::string& value) {
   if (store_) store_->set(of_rank(key, rank_), value, to_answer());
 }
 
-std::string RankMeeting::wait_for(const std::string& key, int rank) {
-  look(of_rank(key, rank), rank);
+std::string RankMeeting::wait_for(const std::string& key, int rank) { return wait_for(key, rank, timeout_); }
+
+std::string RankMeeting::wait_for(const std::string& key, int rank, std::chrono::milliseconds timeout) {
+  look(of_rank(key, rank), rank, timeout);
   return store_->get(of_rank(key, rank), to_answer(), doing_);
 }
 
@@ -44,8 +46,8 @@ std::string RankMeeting::take(const std::string& key, int rank) {
 bool RankMeeting::has(const std::string& key) { return store_->has(key, to_answer()).value_or(false); }
 
 /// Waits until the key is set.
-void RankMeeting::look(const std::string& key, int rank) {
-  const Deadline deadline = timeout_;
+void RankMeeting::look(const std::string& key, int rank, std::chrono::milliseconds timeout) {
+  const Deadline deadline = timeout;
   Deadline of_stopped = stopped_;  // counted from when it was last seen running
   auto pause = std::chrono::microseconds(200);
   for (int looks = 1;; ++looks) {
@@ -62,7 +64,7 @@ void RankMeeting::look(const std::string& key, int rank) {
     }
     if (deadline.passed()) {
       throw CommError(fmt::format("rank {} has reported nothing for {:.1f} s while rank {} waited for it, {}", rank,
-                                  std::chrono::duration<double>(timeout_).count(), rank_, doing_));
+                                  std::chrono::duration<double>(timeout).count(), rank_, doing_));
     }
     std::this_thread::sleep_for(pause);
     pause = std::min(pause * 2, std::chrono::microseconds(20000));
@@ -96,19 +98,20 @@ void RankMeeting::wait_until_heard() {
   }
 }
 
-std::string RankMeeting::verdict(const std::string& own) {
+std::string RankMeeting::verdict(const std::string& own, std::optional<std::chrono::milliseconds> timeout) {
   if (!store_) return own;
+  const std::chrono::milliseconds patience = timeout.value_or(timeout_);
   send("end", own);
   if (rank_ == 0) {
     std::string first = own;
     for (int rank = 1; rank < size_; ++rank) {
-      const std::string theirs = wait_for("end", rank);
+      const std::string theirs = wait_for("end", rank, patience);
       if (first.empty()) first = theirs;
     }
     send("verdict", first);
     if (!first.empty()) wait_until_heard();
   }
-  const std::string verdict = wait_for("verdict", 0);
+  const std::string verdict = wait_for("verdict", 0, patience);
   if (rank_ > 0 && !verdict.empty()) send("heard", "");
   return verdict;
 }

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <atomic>
+#include <chrono>
 #include <functional>
 #include <optional>
 #include <string>
@@ -40,14 +41,16 @@ class RankMeeting {
 
   /// Returns rank 0's value on all ranks.
   std::string of_rank_zero(const std::string& value);
-  /// Collects final results: each rank gives its own error, "" for success; returns the first error by rank.
-  std::string verdict(const std::string& own);
+  /// Collects final results: each rank gives its own error, "" for success; returns the first error by rank. Waits for a rank
+  /// end after `timeout` if that is given.
+  std::string verdict(const std::string& own, std::optional<std::chrono::milliseconds> timeout = {});
 
  private:
   /// Deadline of the store's own answers: a signal may have stopped its server.
   Deadline to_answer() const { return std::min(timeout_, stopped_); }
   bool has(const std::string& key);
-  void look(const std::string& key, int rank);
+  std::string wait_for(const std::string& key, int rank, std::chrono::milliseconds timeout);
+  void look(const std::string& key, int rank, std::chrono::milliseconds timeout);
   void wait_until_heard();
 
   int rank_;

@@ -37,6 +37,11 @@ std::unique_ptr<RankMeeting> meet(const TrainerState& s, const std::string& doin
   return std::make_unique<RankMeeting>(s.mesh.world(), doing, timeout, s.options.communication.timeout);
 }
 
+/// The error of the first rank with state that is not finite. Nothing is written yet, so ranks wait as in a step.
+std::string verdict(const TrainerState& s, RankMeeting& meeting, const FiniteState& looked) {
+  return meeting.verdict(looked.error(), s.options.communication.timeout);
+}
+
 /// Runs `fill` on every rank; all throw one rank's error.
 void fill(TrainerState& s, const std::string& path, const std::function<void()>& fill) {
   s.expect_between_steps();
@@ -105,7 +110,7 @@ void Trainer::begin_save(const std::string& path, const SaveOptions& options, bo
       FiniteState looked(*s.model, s.steps_done);
       if (!in_background) {
         for_each_written(s, [&looked](const StatePart& part) { looked.look_at(part); });
-        refused = meeting.verdict(looked.error());
+        refused = verdict(s, meeting, looked);
         if (!refused.empty()) return;
         job.write = [&s](DataWriter& writer) { for_each_written(s, [&writer](const StatePart& part) { writer.add(part); }); };
         s.saving.run_now(std::move(job));
@@ -119,7 +124,7 @@ void Trainer::begin_save(const std::string& path, const SaveOptions& options, bo
         s.staging.add(part);
       });
       s.staging.finish();
-      refused = meeting.verdict(looked.error());
+      refused = verdict(s, meeting, looked);
       if (!refused.empty()) return s.staging.clear();
       job.write = [&s](DataWriter& writer) {
         for (const StatePart& part : s.staging.parts()) writer.add(part);
