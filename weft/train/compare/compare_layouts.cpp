@@ -144,11 +144,13 @@ class Comparison {
         noise = std::max(noise, deviation.relative);
       }
     }
-    for (const auto& [what, noise] : found) {
-      // Without kinks, wide noise has as much more effect as it is wider, and says nothing new.
-      if (width == NoiseWidth::wide && noise <= kAtKinks * kWideNoise * std::max(noise_[what], kSpacing)) continue;
-      noise_[what] = std::max(noise_[what], noise);
-    }
+    // Without kinks, wide noise has as much more effect as it is wider, and says nothing new. A kink that one parameter shows
+    // changes the gradients of all before it.
+    const auto shows_kinks = [this](const auto& effect) {
+      return effect.second > kAtKinks * kWideNoise * std::max(noise_[effect.first], kSpacing);
+    };
+    if (width == NoiseWidth::wide && std::none_of(found.begin(), found.end(), shows_kinks)) return;
+    for (const auto& [what, noise] : found) noise_[what] = std::max(noise_[what], noise);
   }
 
   double allowed(const Deviation& deviation) const {
