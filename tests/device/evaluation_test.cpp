@@ -11,7 +11,7 @@
 
 #include "tests/device/on_device.h"
 #include "tests/support/run_ranks.h"
-#include "tests/support/seeds.h"
+#include "tests/support/slowdown.h"
 #include "tests/train/one_batch.h"
 #include "weft/checked_device.h"
 #include "weft/nn/operators_path.h"
@@ -20,7 +20,7 @@
 namespace weft::device_evaluation_test {
 namespace {
 
-constexpr int kTimes = 16 / test::kFewer;  // the job's batch, so often
+constexpr int kTimes = 16 / test::kSlowdown;  // the job's batch, so often
 
 Batch long_batch(const Job& job) {
   std::vector<at::Tensor> inputs, targets;
@@ -80,7 +80,7 @@ TEST_P(DeviceEvaluation, HasTheResultsOfTheCpuWithoutAWaitForEachMicroBatch) {
     EXPECT_EQ(there.top5, here.top5);
     EXPECT_GT(there.count, 0);
     const auto micro_batches = static_cast<uint64_t>(long_batch(job(name)).target.size(0));
-    if (is_checked_device() && test::kFewer == 1) {  // ranks look after one another by time, which a sanitizer stretches
+    if (is_checked_device() && test::kSlowdown == 1) {  // ranks look after one another by time, which a sanitizer stretches
       EXPECT_LT(waits, micro_batches / 2);
     }
   }

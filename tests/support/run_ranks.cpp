@@ -10,7 +10,7 @@
 #include <thread>
 #include <vector>
 
-#include "tests/support/seeds.h"
+#include "tests/support/slowdown.h"
 
 namespace weft::test {
 namespace {
@@ -53,7 +53,7 @@ void run_ranks(int size, std::function<void(World)> body, RunOptions options) {
   for (World& world : options.hosts.empty() ? World::threads(size) : World::threads(options.hosts)) {
     threads.emplace_back([run, world = std::move(world)]() mutable { run_rank(run, std::move(world)); });
   }
-  options.timeout *= kFewer;  // sanitizers slow ranks down
+  options.timeout *= kSlowdown;
   std::unique_lock lock(run->mutex);
   const bool all = run->changed.wait_for(lock, options.timeout, [&] { return run->num_ended == size; });
   const std::string first_error = run->first_error;

@@ -7,18 +7,12 @@
 #include <string>
 #include <vector>
 
+#include "tests/support/slowdown.h"
+
 namespace weft::test {
 
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-constexpr unsigned kFewer = 4;
-#elif defined(__has_feature)
-constexpr unsigned kFewer = __has_feature(address_sanitizer) || __has_feature(thread_sanitizer) ? 4 : 1;
-#else
-constexpr unsigned kFewer = 1;
-#endif
-
 /// Number of random cases: a quarter of `count` with a sanitizer, which makes everything several times slower.
-constexpr unsigned cases(unsigned count) { return (count + kFewer - 1) / kFewer; }
+constexpr unsigned cases(unsigned count) { return (count + kSlowdown - 1) / kSlowdown; }
 
 /// The number that WEFT_FUZZ asks for, else `usual`; not reduced with a sanitizer, where random cases find most.
 inline unsigned fuzz_cases(unsigned usual) {
