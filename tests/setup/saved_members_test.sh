@@ -76,7 +76,7 @@ def members(text):
     found = []
     for statement in re.split(r";|(?:public|private|protected):", text):
         statement = " ".join(statement.split())
-        value = re.match(r"(?:const |mutable )?[\w:]+(?:<.*>)?[ &*]+((?:\w+(?:, )?)+)(?: =.*| ?{.*)?$", statement)
+        value = re.match(r"(?:const |mutable )?[\w:]+(?:<.*>)?[ &*]+((?:\w+, )*\w+)(?: =.*| ?{.*)?$", statement)
         if value and not re.match(r"(using|friend|return|explicit|virtual|static|enum|class|struct|template)\b", statement):
             found += value.group(1).split(", ")
     return found

@@ -23,12 +23,12 @@
 #include "weft/base/nearest.h"
 #include "weft/base/printable.h"
 #include "weft/base/standard_descriptors.h"
-#include "weft/checkpoint/storage/bucket.h"
 #include "weft/cli/command_table.h"
 #include "weft/cli/commands/commands.h"
 #include "weft/cli/options/recipe_options.h"
 #include "weft/cli/output/output.h"
 #include "weft/cli/ranks/stop_signals.h"
+#include "weft/cli/ranks/train_here.h"
 #include "weft/comm/rank_environment.h"
 #include "weft/comm/store/store_errors.h"
 #include "weft/launch/error_pipe.h"
@@ -225,7 +225,5 @@ int main(int argc, char** argv) {
   weft::survive(SIGXFSZ);
   // c10d also prints, over many lines, the errors that it throws.
   if (!weft::env_string("TORCH_CPP_LOG_LEVEL")) FLAGS_caffe2_log_level = c10::GLOG_FATAL;
-  const int status = weft::run_or_report({argv + 1, argv + argc});
-  weft::close_buckets();
-  return status;
+  weft::leave(weft::run_or_report({argv + 1, argv + argc}));
 }

@@ -10,7 +10,7 @@
 namespace weft::packed_parity_test {
 namespace {
 
-constexpr int kSteps = 5;
+constexpr int kSteps = 3;
 constexpr double kRelative = 1e-5;
 
 constexpr auto kNone = ShardLevel::none, kOptimizer = ShardLevel::optimizer, kGradients = ShardLevel::gradients,

@@ -11,7 +11,7 @@
 namespace weft::pipeline_parity_test {
 namespace {
 
-constexpr int kSteps = 4;
+constexpr int kSteps = 3;
 
 struct Cell {
   std::string schedule;

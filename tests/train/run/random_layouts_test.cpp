@@ -11,7 +11,7 @@
 namespace weft::random_layouts_test {
 namespace {
 
-constexpr unsigned kLayouts = test::cases(24);
+constexpr unsigned kLayouts = test::cases(16);
 constexpr int kSteps = 3;
 constexpr int kSlots = 4;
 

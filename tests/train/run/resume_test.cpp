@@ -11,8 +11,8 @@
 namespace weft::resume_test {
 namespace {
 
-constexpr int kSteps = 12;
-constexpr int kStops[] = {3, 6, 9};
+constexpr int kSteps = 8;
+constexpr int kStops[] = {2, 4, 6};
 
 /// A layout that a run goes through.
 struct Place {

@@ -103,7 +103,7 @@ int start_ranks(const Recipe& recipe, const TrainArguments& arguments, const Ran
     if (!fit->is_busy()) throw;
     fmt::print(stderr, "weft: {}\n", printable(error.what()));
   }
-  if (fit->is_busy()) leave_threads(status);  // nobody waits for the answer any more
+  if (fit->is_busy()) leave(status);  // nobody waits for the answer any more
   return status;
 }
 

@@ -88,7 +88,7 @@ void check_outputs(const TrainArguments& arguments) {
   if (!arguments.summary.empty()) check_writable(arguments.summary);
 }
 
-void leave_threads(int status) {
+void leave(int status) {
   std::fflush(nullptr);
   _exit(status);
 }
@@ -132,7 +132,7 @@ int train_here(const Recipe& recipe, const World& world, const TrainArguments& a
   }
   int status = report.stopped ? kSavedAndStopped : report.upload_failure.empty() ? 0 : kNotCopied;
   if (!console.failure().empty()) status = status_without_output(console.failure(), world, report.stopped);
-  if (report.upload_left) leave_threads(status);
+  if (report.upload_left) leave(status);
   return status;
 }
 

@@ -36,7 +36,8 @@ void check_outputs(const TrainArguments& arguments);
 /// Trains; returns the exit status (launch/exit_status.h).
 int train_here(const Recipe& recipe, const World& world, const TrainArguments& arguments);
 
-/// Ends the process without waiting for a thread that still runs.
-[[noreturn]] void leave_threads(int status);
+/// Ends the process, without waiting for threads that still run, nor for destructors of static objects: LibTorch's take a third
+/// of the time of a short command.
+[[noreturn]] void leave(int status);
 
 }  // namespace weft
