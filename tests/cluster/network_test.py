@@ -41,7 +41,8 @@ class NetworkTest(unittest.TestCase):
         received, seconds, counted = self.send()
         self.assertEqual(received, "12500000")
         self.assertGreater(seconds, 0.45)  # 0.5 s, minus tbf's initial burst
-        self.assertTrue(12_500_000 <= counted < 13_000_000, counted)
+        # Headers take 66 bytes of each 1 448, counted once for packets that travel together, and what tbf drops is sent again.
+        self.assertTrue(12_500_000 <= counted < 13_750_000, counted)
 
     def test_cut_and_mended(self):
         self.network.cut(self.network.hosts[1])
