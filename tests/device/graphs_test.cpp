@@ -16,6 +16,7 @@
 #include "tests/data/temp_folder.h"
 #include "tests/device/on_device.h"
 #include "tests/support/run_ranks.h"
+#include "tests/support/slowdown.h"
 #include "tests/train/one_batch.h"
 #include "weft/base/error.h"
 #include "weft/checked_device.h"
@@ -230,7 +231,7 @@ TEST_P(DeviceGraphs, AreStepsLikeOthersWhateverComesBetween) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Ranks, DeviceGraphs, testing::Values(1, 2, 4),
+INSTANTIATE_TEST_SUITE_P(Ranks, DeviceGraphs, testing::ValuesIn(test::some_ranks()),
                          [](const auto& info) { return "Of" + std::to_string(info.param); });
 
 }  // namespace

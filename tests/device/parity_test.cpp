@@ -34,7 +34,8 @@ void PrintTo(const Row& row, std::ostream* out) { *out << row.name; }
 using Change = std::function<void(Strategy&)>;
 
 Row row(const std::string& name, int ranks, const char* job, Change change) {
-  Row made{name, ranks, job, {.name = name, .micro_batch = 1, .slots = 4, .clip = 0.05}};
+  const int64_t samples = ranks > 2 ? 1 : few_micro_batches(weft::job(job));
+  Row made{name, ranks, job, {.name = name, .micro_batch = samples, .slots = 4, .clip = 0.05}};
   change(made.strategy);
   return made;
 }

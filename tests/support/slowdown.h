@@ -1,5 +1,7 @@
-// kSlowdown: how many times as long a test may take with a sanitizer.
+// kSlowdown: how many times as long a test may take with a sanitizer; numbers of ranks for long tests.
 #pragma once
+
+#include <vector>
 
 namespace weft::test {
 
@@ -10,5 +12,8 @@ constexpr unsigned kSlowdown = __has_feature(address_sanitizer) || __has_feature
 #else
 constexpr unsigned kSlowdown = 1;
 #endif
+
+/// 1, 2 and 4; with a sanitizer only 2, which run all code that several ranks run.
+inline std::vector<int> some_ranks() { return kSlowdown > 1 ? std::vector<int>{2} : std::vector<int>{1, 2, 4}; }
 
 }  // namespace weft::test

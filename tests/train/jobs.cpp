@@ -199,6 +199,8 @@ int64_t micro_batch_of(const Job& job, const Strategy& s, int world) {
   return s.micro_batch ? s.micro_batch : job.global_batch / data_ranks(s, world);
 }
 
+int64_t few_micro_batches(const Job& job) { return job.global_batch == 16 ? 2 : job.global_batch / 4; }
+
 namespace {
 
 /// Start and end of a run, and the checkpoints it loads and saves.

@@ -75,6 +75,9 @@ struct Strategy {
 std::ostream& operator<<(std::ostream& out, const Strategy& strategy);
 
 int64_t micro_batch_of(const Job& job, const Strategy& strategy, int world);
+/// Samples of a micro-batch of a job on up to four data-parallel ranks with four slots: few micro-batches, and several on up to
+/// two ranks.
+int64_t few_micro_batches(const Job& job);
 Sgd sgd_of(const Strategy& strategy);
 
 /// Trains on every rank; what rank 0 has, after a check that all ranks hold the same weights.

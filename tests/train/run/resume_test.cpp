@@ -96,7 +96,7 @@ const std::vector<Work>& works() {
 Strategy strategy_of(const Place& place, const Work& work) {
   Strategy strategy = place.strategy;
   strategy.name = place.name;
-  strategy.micro_batch = 1;
+  strategy.micro_batch = few_micro_batches(job(work.job));
   strategy.slots = work.precision == Precision::fp16 ? 0 : 4;
   strategy.reproducible_tp = work.reproducible_tp;
   strategy.clip = 0.5;

@@ -52,7 +52,7 @@ std::vector<Cell> cells() {
 }
 
 Strategy with(Strategy strategy, double clip) {
-  strategy.micro_batch = 1;
+  strategy.micro_batch = 3;
   strategy.slots = 4;
   strategy.clip = clip;
   strategy.learning_rate = 0.01;
