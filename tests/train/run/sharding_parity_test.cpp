@@ -100,10 +100,11 @@ INSTANTIATE_TEST_SUITE_P(Cnn, ShardingParityTest, testing::ValuesIn(cells("cnn")
 class ShardingSameBitsTest : public ::testing::TestWithParam<std::string> {};
 
 void expect_same_bits(const std::string& name, Precision precision) {
-  const Strategy alone{.name = "one", .micro_batch = 3, .slots = 4, .clip = 0.5, .layout = {.precision = precision}};
+  const Strategy alone{.name = "one", .micro_batch = 1, .slots = 4, .clip = 0.5, .layout = {.precision = precision}};
   const Trained one = train_ranks(job(name), alone, 1, AdamW{}, kSteps);
   for (Cell cell : cells(name)) {
-    cell.strategy.micro_batch = 3;
+    if (cell.strategy.name.ends_with("_plain")) continue;  // accumulate_3 is the same with what is set here
+    cell.strategy.micro_batch = 1;
     cell.strategy.slots = 4;
     cell.strategy.clip = 0.5;
     cell.strategy.layout.precision = precision;
