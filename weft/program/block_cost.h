@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "weft/base/operator_work.h"
 #include "weft/program/axis_set.h"
 
 namespace weft {
@@ -53,7 +54,8 @@ struct BlockCost {
   int64_t part_state = 0;           ///< further numbers of state, over all shards
   /// Bytes per element of the gradients that its update gathers from all shards; 0: it gathers nothing.
   int gathered_gradient_bytes = 0;
-  InnerCalls calls = {};  ///< collectives while it runs
+  InnerCalls calls = {};           ///< collectives while it runs
+  SharedOperators operators = {};  ///< what its passes launch; null: only operations and bytes are known
 
   int64_t made_bytes() const { return output_bytes - passed_bytes; }  ///< new part of the output; bytes of its gradient
 };
@@ -67,6 +69,7 @@ struct ModelCost {
   int64_t loss_peak_bytes = 0;             ///< peak of the loss and its backward besides the outputs; 0: the outputs' gradient
   std::vector<InnerCall> loss_calls = {};  ///< collectives of the loss
   bool head_takes_targets = false;         ///< the last block makes the losses (BlockLayout::loss_chunk)
+  PassOperators loss_operators = {};       ///< what the loss and its backward launch; empty: not counted
 };
 
 }  // namespace weft

@@ -70,6 +70,8 @@ struct Program {
   std::vector<std::vector<int>> block_uses = {};  ///< BlockCost::uses
   std::vector<InnerCalls> block_calls = {};       ///< BlockCost::calls; empty: no calls
   std::vector<InnerCall> loss_calls = {};         ///< ModelCost::loss_calls
+  std::vector<SharedOperators> operators = {};    ///< BlockCost::operators; empty: all null
+  PassOperators loss_operators = {};              ///< ModelCost::loss_operators
   ShardLevel shard_level = ShardLevel::none;      ///< state divided over the shards
   int shards = 1;                                 ///< ranks that share one replica's state; 1 for level none
   int inner_shards = 1;                           ///< ranks over which weights stay sharded after forward; 1: off

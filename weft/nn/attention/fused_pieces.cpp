@@ -93,7 +93,7 @@ struct FusedCall {
 
 AttentionPiece attend_on_meta(const FusedCall& call) {
   const at::Tensor& q = call.q;
-  RECORD_FUNCTION("weft::attention", (std::vector<c10::IValue>{q, call.k}));
+  RECORD_FUNCTION("weft::attention", (std::vector<c10::IValue>{q, call.k, call.causal}));
   const int64_t sums = is_half(q) ? q.size(2) : round_up(q.size(2), kLogSumStep);
   const at::Tensor logsumexp = at::empty({q.size(0), q.size(1), sums}, q.options().dtype(at::kFloat));
   return {token_major_like(q), logsumexp};
@@ -101,7 +101,7 @@ AttentionPiece attend_on_meta(const FusedCall& call) {
 
 AttentionGradients attend_backward_on_meta(const FusedCall& call, const at::Tensor& dout) {
   const at::Tensor& q = call.q;
-  RECORD_FUNCTION("weft::attention_backward", (std::vector<c10::IValue>{q, call.k}));
+  RECORD_FUNCTION("weft::attention_backward", (std::vector<c10::IValue>{q, call.k, call.causal}));
   AttentionGradients made{token_major_like(q), token_major_like(call.k), token_major_like(call.v)};
   const at::TensorOptions wide = q.options().dtype(at::kFloat);
   if (!is_half(q)) {

@@ -124,7 +124,7 @@ void check_tiles(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, 
 
 AttentionPiece attend_in_tiles(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, AttentionMask mask) {
   check_tiles(q, k, v, mask);
-  RECORD_FUNCTION("weft::attention", (std::vector<c10::IValue>{q, k}));
+  RECORD_FUNCTION("weft::attention", (std::vector<c10::IValue>{q, k, mask == AttentionMask::causal}));
   const at::ScalarType type = q.scalar_type();
   AttentionTensors t{.q = readable(q, type), .k = readable(k, type), .v = readable(v, type)};
   t.out = at::empty({q.size(0), q.size(2), q.size(1), q.size(3)}, q.options()).transpose(1, 2);
@@ -138,7 +138,7 @@ void attend_backward_in_tiles(const at::Tensor& dout, const at::Tensor& q, const
   check_tiles(q, k, v, mask);
   check_whole(dout, q, whole);
   check_into(into, q, k, v);
-  RECORD_FUNCTION("weft::attention_backward", (std::vector<c10::IValue>{q, k}));
+  RECORD_FUNCTION("weft::attention_backward", (std::vector<c10::IValue>{q, k, mask == AttentionMask::causal}));
   const at::ScalarType type = q.scalar_type();
   const AttentionTensors t{.q = readable(q, type),
                            .k = readable(k, type),

@@ -116,33 +116,50 @@ class BlockMeasurement {
     }
     if (counts_launches()) {
       Tensors again;
-      cost.launches.adding_backward = whole(inputs, again).launches.backward;
+      MeasuredCost adding = whole(inputs, again);
+      cost.launches.adding_backward = std::move(adding.launches.backward);
+      cost.operators.of(BlockPass::adding_backward) = std::move(adding.operators.of(BlockPass::backward));
     }
     clear_gradients();
     if (!splits_) return cost;
     cost = with_split(inputs, std::move(cost));
-    if (counts_launches()) cost.launches.adding_weight = with_split(inputs, cost).launches.weight;
+    if (counts_launches()) {
+      MeasuredCost adding = with_split(inputs, cost);
+      cost.launches.adding_weight = std::move(adding.launches.weight);
+      cost.operators.of(BlockPass::adding_weight) = std::move(adding.operators.of(BlockPass::weight));
+    }
     return cost;
   }
 
-  /// Launches of a forward while another's graph lives, as of a further block of the same kind: both share what SharedRotation
-  /// holds.
-  LaunchesByKernel next_forward(const Tensors& inputs) const {
+  /// What a pass gives the device.
+  struct Given {
+    LaunchesByKernel launches;
+    PassOperators operators;
+  };
+
+  /// A forward while another's graph lives, as of a further block of the same kind: both share what SharedRotation holds.
+  Given next_forward(const Tensors& inputs) const {
     if (!counts_launches()) return {};
     Observation seen(parameters_, device_);
     const Observer observer(seen);
     const Tensors graph = block_.forward(leaves(inputs), recorded_.context());
-    seen.launches.clear();
+    take(seen);
     without_gaps(block_.forward(leaves(inputs), recorded_.context()));
     recorded_.take();
-    return take_launches(seen);
+    return take(seen);
   }
 
  private:
   bool counts_launches() const { return device_ == TargetDevice::gpu; }
-  LaunchesByKernel take_launches(Observation& seen) const {
-    LaunchesByKernel taken = std::exchange(seen.launches, {});
-    return counts_launches() ? std::move(taken) : LaunchesByKernel();
+  Given take(Observation& seen) const {
+    Given taken{std::exchange(seen.launches, {}), std::exchange(seen.operators, {})};
+    return counts_launches() ? std::move(taken) : Given();
+  }
+
+  /// Puts what was given to a pass into the cost.
+  static void put(Given given, LaunchesByKernel& launches, BlockPass pass, MeasuredCost& cost) {
+    launches = std::move(given.launches);
+    cost.operators.of(pass) = std::move(given.operators);
   }
 
   void clear_gradients() const {
@@ -150,19 +167,24 @@ class BlockMeasurement {
   }
 
   /// Does what FlatModel::settle_gradients() does after a backward that a micro-batch before the last one adds to.
-  LaunchesByKernel with_settled(LaunchesByKernel launches) const {
-    if (!counts_launches()) return launches;
-    bool is_elsewhere = false;
+  Given with_settled(Given given) const {
+    if (!counts_launches()) return given;
+    int64_t copied = 0;
     for (const ParamSpec& spec : specs_) {
       if (spec.statistic || spec.frozen) continue;
       at::Tensor& gradient = spec.parameter->value.mutable_grad();
       const at::Tensor& place = spec.parameter->gradient;
-      if (!gradient.defined()) ++launches["aten::zero_"];
-      if (gradient.defined() && !gradient.is_alias_of(place)) is_elsewhere = true;
+      if (!gradient.defined()) {
+        ++given.launches["aten::zero_"];
+        add_operator(given.operators, {.bytes = bytes_of({place}), .elements = place.numel()});
+      }
+      if (gradient.defined() && !gradient.is_alias_of(place)) copied += bytes_of({gradient, place});
       gradient = place;
     }
-    if (is_elsewhere) ++launches["aten::_foreach_copy_"];
-    return launches;
+    if (copied == 0) return given;
+    ++given.launches["aten::_foreach_copy_"];
+    add_operator(given.operators, {.bytes = copied});
+    return given;
   }
 
   Tensors leaves(const Tensors& inputs) const { return is_first_ ? inputs : detach_outputs(inputs); }
@@ -190,7 +212,7 @@ class BlockMeasurement {
     cost.passed_bytes = passed_bytes(in, out);
     cost.saved_bytes = live_bytes_without(seen, out);
     cost.forward_peak_bytes = seen.peak_bytes;
-    cost.launches.forward = take_launches(seen);
+    put(take(seen), cost.launches.forward, BlockPass::forward, cost);
     seen.flops = 0.0;
     seen.peak_bytes = 0;
     const Tensors gradients = gradients_of(out);
@@ -202,7 +224,7 @@ class BlockMeasurement {
     cost.traffic.backward = recorded_.take();
     cost.backward_flops = seen.flops;
     cost.backward_peak_bytes = seen.peak_bytes;
-    cost.launches.backward = with_settled(take_launches(seen));
+    put(with_settled(take(seen)), cost.launches.backward, BlockPass::backward, cost);
     return cost;
   }
 
@@ -218,14 +240,14 @@ class BlockMeasurement {
     Observer observer(seen);
     Tensors out = without_gaps(block_.forward(in, recorded_.context())), gradients = gradients_of(out);
     recorded_.take();
-    take_launches(seen);
+    take(seen);
     seen.flops = 0.0;
     seen.peak_bytes = 0;
     DeferredGradients deferred = run_backward_input(trained, out, gradients);
     cost.traffic.input = recorded_.take();
     cost.input_flops = seen.flops;
     cost.input_peak_bytes = seen.peak_bytes;
-    cost.launches.input = take_launches(seen);
+    put(take(seen), cost.launches.input, BlockPass::input, cost);
     out.clear();
     gradients.clear();
     const int64_t deferred_bytes = live_bytes_without(seen, take_gradients(in)), of_inputs = bytes_kept_of(in, seen);
@@ -235,7 +257,7 @@ class BlockMeasurement {
     deferred.run();
     cost.traffic.weight = recorded_.take();
     cost.weight_peak_bytes = seen.peak_bytes + of_inputs;
-    cost.launches.weight = with_settled(take_launches(seen));
+    put(with_settled(take(seen)), cost.launches.weight, BlockPass::weight, cost);
     return cost;
   }
 
@@ -252,7 +274,7 @@ class BlockMeasurement {
 struct Measured {
   MeasuredCost cost;
   Tensors outputs;
-  LaunchesByKernel next_forward;
+  BlockMeasurement::Given next_forward;
 };
 
 }  // namespace
@@ -280,7 +302,10 @@ std::vector<MeasuredCost> measure_cost(Model& model, const Tensors& inputs, cons
       found = known.insert_or_assign(alike, std::move(measured)).first;  // empty text: the last block that matches no other
     }
     costs.push_back(found->second.cost);
-    if (!is_new) costs.back().launches.forward = found->second.next_forward;
+    if (!is_new) {
+      costs.back().launches.forward = found->second.next_forward.launches;
+      costs.back().operators.of(BlockPass::forward) = found->second.next_forward.operators;
+    }
     activations = found->second.outputs;
   }
   restore_parameters(model);
@@ -301,7 +326,11 @@ LossCost measure_loss(const Model& model, const Tensors& outputs, const at::Tens
   const RecordedContext recorded(options, flops_so_far);
   const LossValue loss = model.loss(model.loss.takes_any_type() ? leaves : widen(leaves), target, recorded.context());
   torch::autograd::backward({loss.sum}, {});
-  return {seen.peak_bytes, recorded.take(), options.device == TargetDevice::gpu ? seen.launches : LaunchesByKernel()};
+  LossCost cost{.peak_bytes = seen.peak_bytes, .calls = recorded.take(), .launches = {}};
+  if (options.device != TargetDevice::gpu) return cost;
+  cost.launches = std::move(seen.launches);
+  cost.operators = std::move(seen.operators);
+  return cost;
 }
 
 }  // namespace weft

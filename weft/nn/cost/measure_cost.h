@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "weft/base/operator_work.h"
 #include "weft/nn/cost/cost_options.h"
 #include "weft/nn/cost/recorded_group.h"
 #include "weft/nn/model.h"
@@ -54,6 +55,7 @@ struct MeasuredCost {
   int64_t partial_numel = 0;        ///< trained elements whose gradients backward left partial (Parameter::partial)
   BlockTraffic traffic = {};        ///< its communication
   MeasuredLaunches launches = {};   ///< kernels that it launches on a GPU; empty for other targets
+  BlockOperators operators = {};    ///< what these have to do; empty for other targets
 };
 
 /// Measures each block by running it forward and backward once; the model's parameters must be on the meta device. `inputs` is
@@ -68,6 +70,7 @@ struct LossCost {
   int64_t peak_bytes = 0;           ///< peak of loss and backward, excluding the outputs
   std::vector<RecordedCall> calls;  ///< communication of loss and backward
   LaunchesByKernel launches;        ///< kernels of loss and backward
+  PassOperators operators = {};     ///< what these have to do
 };
 
 /// Cost of the loss of outputs [samples, ...]. Meant for meta tensors, which take no memory and have no values to count; on

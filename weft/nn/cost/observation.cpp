@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "weft/nn/cost/flops.h"
+#include "weft/nn/cost/launched_work.h"
 #include "weft/nn/cost/launches.h"
 
 namespace weft {
@@ -27,6 +28,7 @@ void see_output(const c10::IValue& value) {
 /// visible only before.
 struct Running : at::ObserverContext {
   bool is_launch = false;
+  PassOperators work;    ///< of a launch by itself
   at::Tensor convolved;  ///< a convolution's weight
 };
 
@@ -39,7 +41,10 @@ std::unique_ptr<at::ObserverContext> before(const at::RecordFunction& fn) {
   auto running = std::make_unique<Running>();
   if (is_convolution) running->convolved = fn.inputs()[1].toTensor();
   running->is_launch = !kernel.empty();
-  if (running->is_launch && observation->running++ == 0) ++observation->launches[kernel];
+  if (running->is_launch && observation->running++ == 0) {
+    ++observation->launches[kernel];
+    running->work = work_before(fn);
+  }
   return running;
 }
 
@@ -47,8 +52,10 @@ void after(const at::RecordFunction& fn, at::ObserverContext* context) {
   if (!observation) return;
   for (const c10::IValue& output : fn.outputs()) see_output(output);
   observation->peak_bytes = std::max(observation->peak_bytes, observation->live_bytes());
-  const auto* running = static_cast<const Running*>(context);
+  auto* running = static_cast<Running*>(context);
   if (!running) return;
+  complete_work(running->work, fn);
+  for (const OperatorWork& work : running->work) add_operator(observation->operators, work);
   if (running->is_launch) --observation->running;
   if (running->convolved.defined()) observation->flops += convolution_flops(fn.outputs()[0].toTensor(), running->convolved);
 }

@@ -9,6 +9,7 @@
 #include <unordered_set>
 #include <vector>
 
+#include "weft/base/operator_work.h"
 #include "weft/base/target_device.h"
 
 namespace weft {
@@ -26,6 +27,7 @@ struct Observation {
   Storages inputs;                                              ///< not counted either
   double flops = 0.0;                                           ///< floating-point operations so far
   std::map<std::string, int> launches;                          ///< kernels launched so far
+  PassOperators operators;                                      ///< what they have to do
   int running = 0;                                              ///< launched kernels that run now, with what they call
   std::vector<c10::weak_intrusive_ptr<c10::StorageImpl>> made;  ///< each listed once
   int64_t peak_bytes = 0;                                       ///< highest live_bytes() so far

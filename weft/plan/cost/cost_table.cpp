@@ -3,6 +3,7 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <memory>
 #include <set>
 #include <variant>
 
@@ -80,6 +81,13 @@ BlockCost block_cost(const NamedBlock& named, const MeasuredCost& measured, cons
                     .backward = inner_calls(traffic.backward, axes),
                     .input = inner_calls(traffic.input, axes),
                     .weight = inner_calls(traffic.weight, axes)}};
+}
+
+/// The same table for equal operators; null where none are counted.
+SharedOperators shared(const BlockOperators& operators, std::vector<SharedOperators>& known) {
+  if (operators == BlockOperators()) return nullptr;
+  const auto found = std::find_if(known.begin(), known.end(), [&](const SharedOperators& x) { return *x == operators; });
+  return found != known.end() ? *found : known.emplace_back(std::make_shared<const BlockOperators>(operators));
 }
 
 int sum_of(const LaunchesByKernel& launches) {
@@ -180,8 +188,10 @@ CostTable::Measured CostTable::measured(const Key& key) {
   Tensors outputs;
   const std::vector<MeasuredCost> measured = measure_cost(model, inputs, options, &outputs);
   const std::vector<BlockUpdate>& updates = block_updates(key.gradient_bytes);
+  std::vector<SharedOperators> known;
   for (size_t b = 0; b < measured.size(); ++b) {
     cost.blocks.push_back(block_cost(model.blocks[b], measured[b], key.blocks, axes));
+    cost.blocks.back().operators = shared(measured[b].operators, known);
     cost.blocks.back().gathered_gradient_bytes = updates[b].gathered_bytes;
     cost.blocks.back().states = updates[b].states + (recipe_.optimizer.ema > 0.0 ? 1 : 0);
     cost.blocks.back().part_state = updates[b].part_state;
@@ -189,6 +199,7 @@ CostTable::Measured CostTable::measured(const Key& key) {
   const LossCost loss = measure_loss(model, outputs, target, options);
   cost.loss_peak_bytes = loss.peak_bytes;
   cost.loss_calls = inner_calls(loss.calls, axes);
+  cost.loss_operators = loss.operators;
   if (device_ == TargetDevice::gpu) {
     result.launches = launches_of(model, measured, loss);
     result.launches.reads_late = takes_gate(optimizer_);

@@ -191,11 +191,13 @@ Program frame_program(const ModelCost& model, const StepLayout& layout) {
   };
   const bool inner = std::any_of(model.blocks.begin(), model.blocks.end(), calls_others);
   program.loss_calls = model.loss_calls;
+  program.loss_operators = model.loss_operators;
   for (const BlockCost& block : model.blocks) {
     if (inner) program.block_calls.push_back(block.calls);
     program.block_names.push_back(block.name);
     program.block_numel.push_back(padded_numel(block.numel, program.shards));
     program.block_uses.push_back(block.uses);
+    program.operators.push_back(block.operators);
     program.flagged += block.flagged;
   }
   program.uses_apart = layout.keep_order && has_ties(program);
