@@ -176,6 +176,94 @@ TEST(HardwareFile, errors_tell_where_and_what) {
             "h.toml:1:43: hardware.ranks_per_host must be an integer of at least 1 and at most 1000000, found 2.5");
 }
 
+constexpr const char* kCosts = R"(
+hardware = { name = "x", ranks_per_host = 1 }
+device = { flops = 1e12, kind = "cuda" }
+[products]
+processors = 2
+efficiency = 0.03
+sustained = 0.04
+tile_128x128 = 0.05
+tile_128x64 = 0.06
+tile_64x64 = 0.07
+fill = 8
+whole_waves = 0.09
+exposed_writes = 0.1
+unaligned = 11
+split_s = 12
+start_s = 13
+[attention]
+forward = 0.14
+backward = 0.15
+width_64 = 0.16
+narrow = 0.17
+half_length = 18
+tail = 19
+start_s = 20
+[memory_bound]
+efficiency = 0.21
+start_s = 22
+[collectives]
+start_s = 23
+all_reduce_start_s = 24
+half_rate_bytes = 25
+half_rate_power = 0.26
+hop_s = 27
+taken_from_compute = 0.28
+)";
+
+TEST(HardwareFile, costs_of_operators_and_collectives_reach_their_places) {
+  for (const bool again : {false, true}) {
+    const Hardware first = parse_hardware(kCosts, "h.toml");
+    const Hardware hardware = again ? parse_hardware(hardware_text(first), "again.toml") : first;
+    ASSERT_TRUE(hardware.operators && hardware.collectives);
+    const auto& [products, attention, memory_bound] = *hardware.operators;
+    const CollectiveCosts& rings = *hardware.collectives;
+    EXPECT_EQ((std::vector<double>{products.processors, products.efficiency, products.sustained, products.tile_128x128,
+                                   products.tile_128x64, products.tile_64x64, products.fill, products.whole_waves,
+                                   products.exposed_writes, products.unaligned, products.split_s, products.start_s}),
+              (std::vector<double>{2, 0.03, 0.04, 0.05, 0.06, 0.07, 8, 0.09, 0.1, 11, 12, 13}));
+    EXPECT_EQ((std::vector<double>{attention.forward, attention.backward, attention.width_64, attention.narrow,
+                                   attention.half_length, attention.tail, attention.start_s}),
+              (std::vector<double>{0.14, 0.15, 0.16, 0.17, 18, 19, 20}));
+    EXPECT_EQ(memory_bound.efficiency, 0.21);
+    EXPECT_EQ(memory_bound.start_s, 22.0);
+    EXPECT_EQ((std::vector<double>{rings.start_s, rings.all_reduce_start_s, rings.half_rate_bytes, rings.half_rate_power,
+                                   rings.hop_s, rings.taken_from_compute}),
+              (std::vector<double>{23, 24, 25, 0.26, 27, 0.28}));
+  }
+}
+
+TEST(HardwareFile, a_file_may_have_no_costs_of_operators) {
+  const Hardware hardware = parse_hardware(kSmall, "h.toml");
+  EXPECT_FALSE(hardware.operators || hardware.collectives);
+  const std::string text = hardware_text(hardware);
+  for (const char* section : {"products", "attention", "memory_bound", "collectives"}) {
+    EXPECT_EQ(text.find(section), std::string::npos) << section;
+  }
+}
+
+TEST(HardwareFile, costs_of_operators_go_together) {
+  const std::string device = "hardware = { name = 'x', ranks_per_host = 1 }\ndevice = { flops = 1, kind = 'cuda' }\n";
+  const std::string products = "products = { processors = 1, efficiency = 0.5 }\n";
+  const std::string attention = "attention = { forward = 0.5, backward = 0.5 }\n",
+                    memory = "memory_bound = { efficiency = 1 }\n";
+  EXPECT_EQ(error_of(device + products + attention + memory), "no error");
+  EXPECT_EQ(error_of(device + products + memory),
+            "h.toml: [attention] is missing: [products], [attention] and [memory_bound] go together");
+  EXPECT_EQ(
+      error_of(device + "products = { processors = 1 }\n" + attention + memory),
+      "h.toml: products.efficiency is missing (share of the peak of a long sum in tiles of 256 x 128): a number above 0 and "
+      "at most 1");
+  EXPECT_EQ(error_of(device + "products = { processors = 0, efficiency = 0.5 }\n" + attention + memory),
+            "h.toml:3:27: products.processors must be a number of at least 1 and at most 1000000, found 0");
+  EXPECT_EQ(error_of(device + "collectives = { start_s = 1, all_reduce_start_s = 1, hop_s = 1, taken_from_compute = 2 }"),
+            "h.toml:3:78: collectives.taken_from_compute must be a number of at least 0 and at most 1, found 2");
+  EXPECT_EQ(
+      error_of("hardware = { name = 'x', ranks_per_host = 1 }\ndevice = { flops = 1 }\n" + products + attention + memory),
+      "h.toml: hardware 'x': costs of operators are for devices whose launches are counted: add kind = \"cuda\" to [device]");
+}
+
 TEST(HardwareFile, devices_are_of_a_known_kind) {
   for (const std::string kind : {"cpu", "cuda"}) {
     const Hardware h = parse_hardware(

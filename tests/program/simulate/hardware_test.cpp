@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <limits>
 
 #include "tests/program/pipelines.h"
@@ -150,6 +151,34 @@ TEST(Network, in_two_levels_a_byte_crosses_once_for_a_host) {
       << "a sum of activations";
   EXPECT_TRUE(network.overlaps_compute(Port::network));
   EXPECT_FALSE(network.overlaps_compute(Port::host));
+}
+
+TEST(Network, rings_take_their_costs_by_size_and_hosts) {
+  const Program program = on_mesh({.dp = 2, .shard = 4});
+  const Ranks ranks(program);
+  Hardware hardware = two_links(4);
+  hardware.collectives = {
+      .start_s = 3.0, .all_reduce_start_s = 5.0, .half_rate_bytes = 1000.0, .half_rate_power = 0.5, .hop_s = 7.0};
+  Network network(ranks, hardware);
+  // 30 bytes sent by each of 4 ranks: a buffer of 40; of 20 for an all-reduce, which goes round twice.
+  const Ring& inside = network.ring(kShardAxis);
+  EXPECT_DOUBLE_EQ(inside.seconds({.op = Op::gather, .wire_bytes = 30}), 3.0 + 30 / 40.0 * (1.0 + std::sqrt(1000.0 / 40)));
+  EXPECT_DOUBLE_EQ(inside.seconds({.op = Op::reduce, .wire_bytes = 30}), 5.0 + 30 / 40.0 * (1.0 + std::sqrt(1000.0 / 20)));
+  EXPECT_EQ(inside.seconds(InnerCall{.axes = kShardAxis, .rounds = 6, .wire_bytes = 30}),
+            inside.seconds({.op = Op::reduce, .wire_bytes = 30}));
+  EXPECT_EQ(inside.seconds({.op = Op::reduce, .wire_bytes = 0}), 0.0);
+  // One port between two hosts: a hop per rank, or for all-reduces a tree both ways if that is less.
+  const Ring& across = network.ring(kReplicaAxis);
+  EXPECT_DOUBLE_EQ(across.seconds({.op = Op::reduce_scatter, .wire_bytes = 80}), 3.0 + 2 * 7.0 + 80 / 8.0);
+  EXPECT_DOUBLE_EQ(across.seconds({.op = Op::reduce, .wire_bytes = 80}), 5.0 + 2 * 2 * 7.0 + 80 / 8.0);
+  // Four ports; 8 ranks.
+  EXPECT_DOUBLE_EQ(network.ring(kDataAxes).seconds({.op = Op::gather, .wire_bytes = 80}), 3.0 + 8 * 7.0 + 80 / 32.0);
+  EXPECT_DOUBLE_EQ(network.ring(kDataAxes).seconds({.op = Op::reduce, .wire_bytes = 80}), 5.0 + 2 * 8 * 7.0 + 80 / 32.0);
+  const Program large = on_mesh({.dp = 64, .shard = 4});
+  const Ranks many(large);
+  EXPECT_DOUBLE_EQ(Network(many, hardware).ring(kDataAxes).seconds({.op = Op::reduce, .wire_bytes = 80}),
+                   5.0 + 2 * (4 * 6 + 4) * 7.0 + 80 / 32.0)
+      << "256 ranks on 64 hosts: 4 hops for each of 6 levels of a tree, and 4 inside";
 }
 
 TEST(Network, tied_weights_meet_on_their_holders) {

@@ -109,6 +109,18 @@ TEST(Simulate, a_reduction_hides_behind_compute_where_there_is_overlap) {
   EXPECT_EQ(simulate(copies(list, 4), hardware).step_s, 1 + 4 + 6 + 4);
 }
 
+TEST(Simulate, a_reduction_takes_its_share_of_compute_beside_it) {
+  // 1 s of start and 6 / 2 s beside 5 s of backward: 4 x 0.25 s longer. The second is exposed, and slows nothing.
+  const InstructionList list = {forward(1), backward(4), reduce(6, {1}), backward(5), reduce(2, {3})};
+  Hardware hardware = slow_device({.bytes_per_s = 2});
+  hardware.collectives = {.all_reduce_start_s = 1.0, .taken_from_compute = 0.25};
+  const Simulation s = simulate(copies(list, 2), hardware);
+  EXPECT_EQ(s.ranks[0].spans[3].end_s, 1 + 4 + 5 + 4 * 0.25);
+  EXPECT_EQ(s.step_s, 1 + 4 + 5 + 4 * 0.25 + 2);
+  EXPECT_EQ(s.ranks[0].busy_s, 11.0);
+  EXPECT_EQ(s.ranks[0].exposed_s, 2.0);
+}
+
 TEST(Simulate, compute_stops_only_for_its_waits) {
   // 4 s of reduction, of which 3 overlap the next forward; then another forward needs it.
   const InstructionList list = {forward(1), reduce(4, {0}), forward(3), forward(1, {1})};

@@ -11,6 +11,7 @@
 #include "weft/program/simulate/collective_queue.h"
 #include "weft/program/simulate/host_clock.h"
 #include "weft/program/simulate/mailbox.h"
+#include "weft/program/simulate/slowdown.h"
 #include "weft/program/simulate/work_time.h"
 
 namespace weft {
@@ -44,6 +45,7 @@ class Events {
         work_(program, hardware),
         network_(ranks, hardware),
         collectives_(program, network_, ranks, simulation),
+        slowdown_(simulation.ranks.size(), hardware.collectives ? hardware.collectives->taken_from_compute : 0.0),
         sides_(simulation.ranks.size()) {
     for (const SimulatedRank& side : simulation.ranks) {
       lists_.push_back(&program.of(side.rank));
@@ -90,6 +92,7 @@ class Events {
   WorkTime work_;
   Network network_;
   CollectiveQueue collectives_;
+  Slowdown slowdown_;
   Mailbox mailbox_;
   std::vector<Side> sides_;
   std::vector<const InstructionList*> lists_;  // by side
@@ -189,7 +192,9 @@ void Events::start(const InstructionRef& x, double time) {
   if (instruction.op == Op::send) return send(x, time);
   if (instruction.op == Op::receive) return receive(x);
   if (instruction.op == Op::offload || instruction.op == Op::reload) return copy(x, time);
-  finish(x, time, slowed(x, given, time, pass_seconds(instruction)));
+  const double seconds = pass_seconds(instruction);
+  span(x).beside_s = slowdown_.more(x.side, time, seconds);
+  finish(x, time, slowed(x, given, time, seconds + span(x).beside_s));
 }
 
 // End of work that takes `seconds` with all launches at hand: its last kernel begins once it is launched.
@@ -223,6 +228,7 @@ void Events::join(const InstructionRef& x, double ready) {
   for (const InstructionRef& member : completed->members) {
     span(member).begin_s = completed->begin_s;
     span(member).end_s = completed->end_s;
+    if (at(member).lane == Lane::comm) slowdown_.add(member.side, completed->begin_s, completed->end_s);
   }
   for (const InstructionRef& member : completed->members) schedule(member.side);
 }

@@ -130,6 +130,21 @@ void check_hardware(const Hardware& hardware) {
   if (!hardware.host_launch_s && (hardware.graph_launch_s || hardware.host_wait_s)) {
     throw InputError(fmt::format("{}: graph_launch_s and host_wait_s need host_launch_s: add it to [device]", named(hardware)));
   }
+  if (hardware.operators) check_costs(*hardware.operators, named(hardware));
+  if (hardware.collectives) check_costs(*hardware.collectives, named(hardware));
+  if (hardware.software) check_costs(*hardware.software, named(hardware));
+  if (hardware.software && !hardware.operators) {
+    throw InputError(fmt::format("{}: [software] needs [products], [attention] and [memory_bound]", named(hardware)));
+  }
+  if (hardware.software && hardware.host_launch_s) {
+    throw InputError(fmt::format("{}: host_launch_s is for weft's own launches: remove it beside [software]", named(hardware)));
+  }
+  if (hardware.operators && hardware.kind != kTargetDevices.of(TargetDevice::gpu)) {
+    throw InputError(
+        fmt::format("{}: costs of operators are for devices whose launches are counted: add kind = \"{}\" to "
+                    "[device]",
+                    named(hardware), kTargetDevices.of(TargetDevice::gpu)));
+  }
   check_time(hardware, "loss_s", hardware.loss_s);
   check_time(hardware, "update_s_per_element", hardware.update_s_per_element);
   const std::pair<const char*, const Link*> links[] = {

@@ -11,6 +11,8 @@
 #include <string_view>
 #include <vector>
 
+#include "weft/program/simulate/device_costs.h"
+
 namespace weft {
 
 inline constexpr double kFree = std::numeric_limits<double>::infinity();  ///< an infinite rate
@@ -41,15 +43,20 @@ struct Hardware {
   std::string name = "ideal";  ///< name in reports
   std::string kind = {};       ///< kind of the devices, one of kTargetDevices (base/target_device.h); empty: not said
 
-  double flops = kFree;                       ///< peak float32 rate of a device
-  double narrow_flops = kFree;                ///< peak rate in bf16 and fp16
-  double efficiency = 1.0;                    ///< fraction of the peak that forward and backward reach
-  double memory_bytes = kFree;                ///< memory of a device
-  double memory_bytes_per_s = kFree;          ///< memory bandwidth of a device
-  double launch_s = 0.0;                      ///< overhead per compute instruction
-  std::optional<double> host_launch_s = {};   ///< host's time per launch (program/launches.h); empty: launches take no time
-  std::optional<double> graph_launch_s = {};  ///< host's time to launch a captured graph; empty: none is simulated
-  std::optional<double> host_wait_s = {};     ///< from the end of what the host waits for until it goes on; empty: 0
+  double flops = kFree;               ///< peak float32 rate of a device
+  double narrow_flops = kFree;        ///< peak rate in bf16 and fp16
+  double efficiency = 1.0;            ///< fraction of the peak that forward and backward reach
+  double memory_bytes = kFree;        ///< memory of a device
+  double memory_bytes_per_s = kFree;  ///< memory bandwidth of a device
+  double launch_s = 0.0;              ///< overhead per compute instruction
+  /// Costs of operators, which replace `efficiency` where a program has its operators (Program::operators).
+  std::optional<OperatorCosts> operators = {};
+  /// Costs of rings, by size; empty: each takes its rounds and bytes alone. Those in two levels do anyway.
+  std::optional<CollectiveCosts> collectives = {};
+  std::optional<SoftwareCosts> software = {};  ///< of other software; empty: weft's operators. Needs `operators`
+  std::optional<double> host_launch_s = {};    ///< host's time per launch (program/launches.h); empty: launches take no time
+  std::optional<double> graph_launch_s = {};   ///< host's time to launch a captured graph; empty: none is simulated
+  std::optional<double> host_wait_s = {};      ///< from the end of what the host waits for until it goes on; empty: 0
   /// Collectives, transfers and copies overlap compute. False: they take the compute lane's time, on both sides of a transfer,
   /// as on a CPU without a spare core.
   bool overlap = true;

@@ -12,6 +12,8 @@
 namespace weft {
 namespace {
 
+constexpr double kTreeHops = 4.0;  // of a level of the tree over hosts, in hops of a ring
+
 /// Tracks time while a pass computes and waits for its calls.
 class Pass {
  public:
@@ -63,13 +65,30 @@ double Ring::seconds(const Instruction& x) const {
   if (ranks == 1) return 0.0;
   if (two_levels) return two_level_seconds(way_of(x.op), x.wire_bytes, wire_kind(x) == WireKind::gradients);
   const bool halves = x.op == Op::gather || x.op == Op::reduce_scatter || x.op == Op::gather_gradients;
+  if (costs != nullptr) return priced_seconds(!halves, static_cast<double>(x.wire_bytes));
   const int rounds = (halves ? 1 : 2) * (ranks - 1);
   return rounds * link.latency_s + static_cast<double>(x.wire_bytes) / link.bytes_per_s;
 }
 
 double Ring::seconds(const InnerCall& call) const {
   if (two_levels) return two_level_seconds(Way::all_reduce, call.wire_bytes, /*gradients=*/false);
+  if (costs != nullptr) return priced_seconds(call.rounds >= 2 * (ranks - 1), static_cast<double>(call.wire_bytes));
   return call.rounds * link.latency_s + static_cast<double>(call.wire_bytes) / link.bytes_per_s;
+}
+
+// Between hosts the latency is that of a ring, or for all-reduces of a tree over hosts (both ways) with a chain inside each, as
+// NCCL's, if that is less.
+double Ring::priced_seconds(bool is_all_reduce, double wire_bytes) const {
+  if (wire_bytes <= 0.0) return 0.0;
+  const double trips = is_all_reduce ? 2.0 : 1.0;
+  double seconds = (is_all_reduce ? costs->all_reduce_start_s : costs->start_s) + wire_bytes / link.bytes_per_s;
+  if (hosts > 1) {
+    const double tree = kTreeHops * std::log2(hosts) + on_host;
+    return seconds + trips * costs->hop_s * (is_all_reduce ? std::min<double>(ranks, tree) : ranks);
+  }
+  if (costs->half_rate_bytes <= 0.0) return seconds;
+  const double bytes = wire_bytes * ranks / (ranks - 1) / trips;
+  return seconds + wire_bytes / link.bytes_per_s * std::pow(costs->half_rate_bytes / bytes, costs->half_rate_power);
 }
 
 // Adds up the times of the levels: chunks of a large call are not assumed to overlap.
@@ -124,6 +143,9 @@ void Network::add_line(Ring& ring, const std::vector<int>& members, AxisSet axes
   if (!alone) check(hardware_.intra_host, "intra_host");
   used_.inter_host |= on_host.size() > 1;
   used_.intra_host |= !alone;
+  ring.hosts = std::max(ring.hosts, static_cast<int>(on_host.size()));
+  ring.on_host = std::max(ring.on_host, *std::max_element(on_host.begin(), on_host.end()));
+  if (hardware_.collectives) ring.costs = &*hardware_.collectives;
   Link link = hardware_.intra_host;
   if (on_host.size() > 1 && hardware_.two_levels) {
     add_levels(ring, on_host);

@@ -3,7 +3,8 @@
 // Collectives are rings (Patarasuk and Yuan 2009): an all-reduce among n takes 2 (n - 1) rounds, an all-gather or
 // reduce-scatter n - 1, each with the link's latency, and every rank sends Instruction::wire_bytes in total. A ring inside one
 // host uses the fast link. One across hosts uses as many network ports of a host as it has members there, and is no faster than
-// the fast link. An axis is as slow as the slowest of its lines, so that copies of a pipeline stay identical. With
+// the fast link. With Hardware::collectives, latency and rate of a ring depend on its bytes and hosts instead of its rounds
+// (priced_seconds()). An axis is as slow as the slowest of its lines, so that copies of a pipeline stay identical. With
 // Hardware::two_levels, a collective across hosts first reduces inside each host, then sends every byte once per host
 // (program/host_traffic.h), in one round each way, and distributes the result inside the host.
 #pragma once
@@ -36,9 +37,13 @@ struct Ring {
   bool narrow = false;                         ///< two levels: gradient sums cross in half the bytes
   std::array<double, kNumWays> crossing = {};  ///< two levels: share of all bytes that a port to other hosts sends, by Way
   Link inside = {};                            ///< two levels: between ranks of a host
-  int on_host = 1;                             ///< two levels: the most ranks on a host
+  int on_host = 1;                             ///< the most ranks on a host
+  int hosts = 1;                               ///< number of hosts
+  const CollectiveCosts* costs = nullptr;      ///< null: rounds and bytes alone
 
  private:
+  /// Time of a ring with `costs` in which each rank sends `wire_bytes`.
+  double priced_seconds(bool is_all_reduce, double wire_bytes) const;
   double two_level_seconds(Way way, int64_t wire_bytes, bool gradients) const;
 };
 

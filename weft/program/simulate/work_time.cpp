@@ -2,6 +2,9 @@
 
 #include <algorithm>
 
+#include "weft/program/simulate/operator_time.h"
+#include "weft/program/simulate/software.h"
+
 namespace weft {
 namespace {
 
@@ -15,12 +18,59 @@ bool computes(Op op) {
 WorkTime::WorkTime(const Program& program, const Hardware& hardware)
     : program_(program), hardware_(hardware), rate_(hardware.peak_flops(program.weight_bytes) * hardware.efficiency) {
   for (const std::string& name : program.block_names) times_.push_back(find_block_time(hardware, name));
+  operators_.resize(times_.size(), nullptr);
+  if (!hardware.operators) return;
+  loss_s_ = hardware.software ? memory_bound_seconds(loss_bytes(*hardware.software, program.loss_operators), 1, hardware)
+                              : operator_times(program.loss_operators, hardware).total();
+  for (size_t b = 0; b < std::min(times_.size(), program.operators.size()); ++b) {
+    const SharedOperators& of = program.operators[b];
+    if (!of) continue;
+    const auto [found, is_new] = priced_.try_emplace(of);
+    operators_[b] = &found->second;
+    if (!is_new) continue;
+    if (hardware.software) found->second = software_seconds(*of, hardware);
+    for (int pass = 0; pass < kNumPasses && !hardware.software; ++pass) {
+      found->second[pass] = operator_times(of->passes[pass], hardware).total();
+    }
+  }
 }
 
 double WorkTime::seconds(const Instruction& x) const {
   if (!computes(x.op)) return 0.0;
   const std::optional<double> known = measured(x);
-  return hardware_.launch_s + (known ? *known : std::max(x.flops / rate_, moved_bytes(x) / hardware_.memory_bytes_per_s));
+  return hardware_.launch_s + (known ? *known : unmeasured(x));
+}
+
+double WorkTime::unmeasured(const Instruction& x) const {
+  if (const std::optional<double> counted = by_operators(x)) return *counted;
+  return std::max(x.flops / rate_, moved_bytes(x) / hardware_.memory_bytes_per_s);
+}
+
+std::optional<double> WorkTime::by_operators(const Instruction& x) const {
+  if (!hardware_.operators) return {};
+  if (x.op == Op::loss) return program_.loss_operators.empty() ? std::nullopt : std::optional(loss_s_);
+  if (x.op != Op::forward && !is_backward(x.op)) return memory_bound_seconds(moved_bytes(x), x.last - x.first, hardware_);
+  const PassTimes* times = operators_[x.first];
+  if (times == nullptr) return {};
+  const double seconds = (*times)[static_cast<size_t>(pass_of(x))];
+  if (!hardware_.software || !adds_gradients(x.op)) return seconds;
+  return seconds + memory_bound_seconds(hardware_.software->accumulate_bytes * elements(x), 0, hardware_);
+}
+
+// A backward adds to the gradients of the micro-batch before, unless that was of another slot or its sum was taken away.
+BlockPass WorkTime::pass_of(const Instruction& x) const {
+  const bool takes_sums = program_.shards > 1 && program_.shard_level >= ShardLevel::gradients && !program_.keep_order;
+  const bool adds = !takes_sums && x.micro % (program_.micro_batches / program_.slots) != 0;
+  switch (x.op) {
+    case Op::backward:
+      return adds ? BlockPass::adding_backward : BlockPass::backward;
+    case Op::backward_input:
+      return BlockPass::input;
+    case Op::backward_weight:
+      return adds ? BlockPass::adding_weight : BlockPass::weight;
+    default:
+      return BlockPass::forward;
+  }
 }
 
 std::optional<double> WorkTime::measured(const Instruction& x) const {
@@ -54,6 +104,7 @@ double WorkTime::moved_bytes(const Instruction& x) const {
     case Op::norm:
       return gradient * owned(x);
     case Op::update:
+      if (hardware_.software) return hardware_.software->update_bytes * owned(x);
       return (gradient + 6.0 * kFloatBytes + (weight < kFloatBytes ? weight : 0.0)) * owned(x);
     default: {
       const double activations = 2.0 * static_cast<double>(x.allocates + x.frees);

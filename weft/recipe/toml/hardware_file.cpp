@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <array>
+#include <iterator>
 #include <sstream>
 
 #include "weft/base/file_error.h"
@@ -73,6 +74,46 @@ Keys hardware_keys(Hardware& h, int64_t& ranks) {
   return keys;
 }
 
+constexpr std::array<const char*, 3> kOperatorSections = {"products", "attention", "memory_bound"};
+
+/// Keys of OperatorCosts or CollectiveCosts, at places in `costs`.
+template <class Costs>
+Keys keys_of(Costs& costs) {
+  Keys keys;
+  for (const CostKey& key : cost_keys(costs)) {
+    const KeyRange range = {.min = key.range.least, .max = key.range.most, .open_min = key.range.above};
+    keys.push_back({key.section, key.name, key.value, key.meaning, range, {}, key.required});
+  }
+  return keys;
+}
+
+/// Keys of SoftwareCosts: also those that are no numbers.
+Keys software_keys(SoftwareCosts& costs) {
+  Keys keys = keys_of(costs);
+  const Keys first = {{"software", "name", &costs.name, "of the software, in reports", {}, {}, true},
+                      {"software", "fused_attention", &costs.fused_attention, "false: products with a softmax between them"}};
+  keys.insert(keys.begin(), first.begin(), first.end());
+  return keys;
+}
+
+bool has_section(const std::vector<std::string>& given, const std::string& section) {
+  return std::any_of(given.begin(), given.end(), [&](const std::string& key) { return key.starts_with(section + "."); });
+}
+
+/// Whether the file has operators' costs: all sections, or none.
+bool has_operators(const std::string& path, const std::vector<std::string>& given) {
+  const auto is_given = [&given](const char* section) { return has_section(given, section); };
+  if (std::none_of(kOperatorSections.begin(), kOperatorSections.end(), is_given)) return false;
+  const auto* missing = std::find_if_not(kOperatorSections.begin(), kOperatorSections.end(), is_given);
+  if (missing == kOperatorSections.end()) return true;
+  throw InputError(fmt::format("{}: [{}] is missing: [products], [attention] and [memory_bound] go together", path, *missing));
+}
+
+/// Drops the keys of sections that the file leaves out.
+void drop_missing(Keys& keys, const std::vector<std::string>& given, const std::string& section) {
+  if (!has_section(given, section)) std::erase_if(keys, [&](const FileKey& key) { return key.section == section; });
+}
+
 /// Keys of the known links, for writing; of all links, for reading.
 Keys all_link_keys(Hardware& h, bool only_known) {
   Keys keys;
@@ -120,15 +161,23 @@ Hardware parsed(const std::string& text, const std::string& path) {
   Keys keys = hardware_keys(hardware, ranks);
   const Keys links = all_link_keys(hardware, false);
   keys.insert(keys.end(), links.begin(), links.end());
+  OperatorCosts operators;
+  CollectiveCosts collectives;
+  SoftwareCosts software;
+  for (const Keys& more : {keys_of(operators), keys_of(collectives), software_keys(software)})
+    keys.insert(keys.end(), more.begin(), more.end());
   const auto next_block = [&hardware] { return block_keys(hardware.blocks.emplace_back()); };
   const std::vector<std::string> given =
       read_keys(text, path, keys, {{.section = "block", .known = block_keys(any), .next = next_block}});
   for (const LinkSection& section : links_of(hardware)) {
-    const std::string prefix = std::string(section.name) + ".";
-    section.link->is_known =
-        std::any_of(given.begin(), given.end(), [&](const std::string& key) { return key.starts_with(prefix); });
-    if (!section.link->is_known) std::erase_if(keys, [&](const FileKey& key) { return key.section == section.name; });
+    section.link->is_known = has_section(given, section.name);
+    drop_missing(keys, given, section.name);
   }
+  if (has_operators(path, given)) hardware.operators = operators;
+  if (has_section(given, "collectives")) hardware.collectives = collectives;
+  if (has_section(given, "software")) hardware.software = software;
+  for (const char* section : kOperatorSections) drop_missing(keys, given, section);
+  for (const char* section : {"collectives", "software"}) drop_missing(keys, given, section);
   check_required(path, keys, given);
   hardware.ranks_per_host = static_cast<int>(ranks);
   if (std::count(given.begin(), given.end(), "device.narrow_flops") == 0) hardware.narrow_flops = hardware.flops;
@@ -168,6 +217,10 @@ std::string hardware_text(const Hardware& hardware) {
   Keys keys = hardware_keys(copy, ranks);
   const Keys links = all_link_keys(copy, true);
   keys.insert(keys.end(), links.begin(), links.end());
+  const Keys operators = copy.operators ? keys_of(*copy.operators) : Keys();
+  const Keys collectives = copy.collectives ? keys_of(*copy.collectives) : Keys();
+  const Keys software = copy.software ? software_keys(*copy.software) : Keys();
+  for (const Keys* more : {&operators, &collectives, &software}) keys.insert(keys.end(), more->begin(), more->end());
   for (const FileKey& key : keys) {
     const std::string line = key_line(key);
     if (line.empty()) continue;

@@ -1,0 +1,30 @@
+// operator_time: time of single operators on a device, from their shapes.
+//
+// A product takes the fastest of its tilings: waves of tiles over the processors, each as long as its part of the sum, or its
+// bytes through memory if that is longer; as measured libraries choose. Attention takes its operations at an efficiency that
+// grows with the length, plus a part of a wave. Everything else takes its bytes.
+#pragma once
+
+#include "weft/base/operator_work.h"
+#include "weft/program/simulate/hardware.h"
+
+namespace weft {
+
+/// Time of one launch of an operator on hardware with OperatorCosts.
+double operator_seconds(const OperatorWork& work, const Hardware& hardware);
+
+/// Times of a pass by kind of operator.
+struct OperatorTimes {
+  double products = 0.0;                                                ///< matrix products
+  double attention = 0.0;                                               ///< fused attention
+  double memory_bound = 0.0;                                            ///< everything else
+  double total() const { return products + attention + memory_bound; }  ///< of all
+};
+
+/// Times of all launches of a pass.
+OperatorTimes operator_times(const PassOperators& operators, const Hardware& hardware);
+
+/// Time of `launches` operators that move `bytes` through memory.
+double memory_bound_seconds(double bytes, int launches, const Hardware& hardware);
+
+}  // namespace weft
