@@ -1,6 +1,7 @@
 // Operators of a recipe's program, in every layout: they do the operations that its instructions declare, and price them.
 #include <gtest/gtest.h>
 
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -37,6 +38,10 @@ double flops_of(const Program& program, const Instruction& x) {
   return flops_of(of.of(x.op == Op::backward_input ? BlockPass::input : BlockPass::weight));
 }
 
+std::shared_ptr<const Program> program_of(const Overrides& overrides, int ranks) {
+  return make_plan(recipe_of(overrides), ranks).program;
+}
+
 /// Plain numbers, not those of a device.
 Hardware priced() {
   Hardware hardware{.name = "test",
@@ -71,7 +76,8 @@ TEST(PlanOperators, DoTheOperationsOfTheirInstructions) {
                                           {"layout.pp=4", "layout.schedule=zb-h1"}};
   for (const Overrides& overrides : layouts) {
     SCOPED_TRACE(overrides.empty() ? "plain" : overrides.back());
-    const Program& program = *make_plan(recipe_of(overrides), 4).program;
+    const std::shared_ptr<const Program> planned = program_of(overrides, 4);
+    const Program& program = *planned;
     ASSERT_EQ(program.operators.size(), program.block_names.size());
     for (const InstructionList& list : program.lists) {
       for (const Instruction& x : list) {
@@ -80,22 +86,22 @@ TEST(PlanOperators, DoTheOperationsOfTheirInstructions) {
       }
     }
     const bool in_head = overrides.size() > 0 && overrides.back().find("loss_chunk") != std::string::npos;
-    EXPECT_EQ(program.loss_operators.size() > 5, program.mesh.tp > 1 && !in_head) << "split over tp it is many operators";
+    EXPECT_EQ(program.loss_operators.size() > 10, program.mesh.tp > 1 && !in_head) << "split over tp it is many operators";
     EXPECT_FALSE(program.loss_operators.empty());
   }
 }
 
 TEST(PlanOperators, BlocksThatAreAlikeShareATable) {
-  const Program& program = *make_plan(recipe_of({}), 1).program;
-  ASSERT_EQ(program.operators.size(), 6u);
-  EXPECT_EQ(program.operators[2], program.operators[3]);
-  EXPECT_NE(program.operators[0], program.operators[2]);
+  const std::shared_ptr<const Program> program = program_of({}, 1);
+  ASSERT_EQ(program->operators.size(), 6u);
+  EXPECT_EQ(program->operators[2], program->operators[3]);
+  EXPECT_NE(program->operators[0], program->operators[2]);
 }
 
-TEST(PlanOperators, ACpusAreNotCounted) {
-  const Program& program = *make_plan(recipe_of({"run.device=cpu"}), 1).program;
-  for (const SharedOperators& operators : program.operators) EXPECT_EQ(operators, nullptr);
-  EXPECT_TRUE(program.loss_operators.empty());
+TEST(PlanOperators, ThoseOfCpusAreNotCounted) {
+  const std::shared_ptr<const Program> program = program_of({"run.device=cpu"}, 1);
+  for (const SharedOperators& operators : program->operators) EXPECT_EQ(operators, nullptr);
+  EXPECT_TRUE(program->loss_operators.empty());
 }
 
 double step_s(const Overrides& overrides, const Hardware& hardware, int ranks = 1) {

@@ -258,7 +258,7 @@ TEST(HardwareFile, costs_of_operators_go_together) {
   EXPECT_EQ(error_of(device + "products = { processors = 0, efficiency = 0.5 }\n" + attention + memory),
             "h.toml:3:27: products.processors must be a number of at least 1 and at most 1000000, found 0");
   EXPECT_EQ(error_of(device + "collectives = { start_s = 1, all_reduce_start_s = 1, hop_s = 1, taken_from_compute = 2 }"),
-            "h.toml:3:78: collectives.taken_from_compute must be a number of at least 0 and at most 1, found 2");
+            "h.toml:3:86: collectives.taken_from_compute must be a number of at least 0 and at most 1, found 2");
   EXPECT_EQ(
       error_of("hardware = { name = 'x', ranks_per_host = 1 }\ndevice = { flops = 1 }\n" + products + attention + memory),
       "h.toml: hardware 'x': costs of operators are for devices whose launches are counted: add kind = \"cuda\" to [device]");
