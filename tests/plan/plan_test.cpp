@@ -78,7 +78,7 @@ TEST(PlanStages, NoRankHoldsMoreThanStageGb) {
   };
   int fitting = 0;
   for (const ScheduleKind& kind : schedule_kinds()) {
-    if (!kind.fills_ranks) continue;  // naive, csv
+    if (kind.name == "naive" || kind.name == "csv") continue;
     const std::string schedule(kind.name);
     const int64_t free = memory({"layout.schedule=" + schedule});
     for (const double share : {0.99, 0.95, 0.9, 0.8, 0.5}) {

@@ -160,6 +160,17 @@ TEST(PipelineChoices, ChangeNoBit) {
   }
 }
 
+TEST(PipelineChoices, FewerMicroBatchesThanRanksChangeNoBit) {
+  Strategy two{.name = "one", .micro_batch = job("deep_gpt").global_batch / 2, .slots = 2, .clip = 0.5};
+  const Trained alone = train_ranks(job("deep_gpt"), two, 1, AdamW{}, kSteps);
+  two.pp = 4;
+  for (const ScheduleKind& kind : schedule_kinds()) {
+    if (kind.fills_ranks || kind.make == nullptr) continue;
+    two.layout.pipeline.schedule = kind.name;
+    expect_equal(train_ranks(job("deep_gpt"), two, 4, AdamW{}, kSteps), alone, std::string(kind.name));
+  }
+}
+
 /// A user's own: input gradients last micro-batch first, on the last stage too, which loads the targets.
 TEST(PipelineChoices, InputGradientsInAnyOrderChangeNoBit) {
   const int micro_batches = static_cast<int>(job("deep_gpt").global_batch);

@@ -72,8 +72,12 @@ TEST(PipelineMisuse, LayoutsThatDoNotFitAreRefusedWithTheRule) {
        "stage 1 has blocks [6, 4) of 8"},
       {"more stages than blocks", [](Start& x) { x.model = [] { return mlp({.inputs = 144, .layers = 1}); }; },
        "every stage needs at least one"},
-      {"fewer micro-batches than stages", [](Start& x) { x.options.micro_batch = 8; },
-       "schedule 1f1b: 2 micro-batches on 4 ranks: needs at least as many micro-batches as ranks (4 or more)"},
+      {"fewer micro-batches than stages",
+       [](Start& x) {
+         x.pipeline().schedule = "interleaved";
+         x.options.micro_batch = 8;
+       },
+       "schedule interleaved: 2 micro-batches on 4 ranks: needs at least as many micro-batches as ranks (4 or more)"},
       {"micro-batches that chunks do not divide",
        [](Start& x) {
          x.pipeline().schedule = "interleaved";

@@ -53,6 +53,10 @@ std::string stages_text(const LayoutRecipe& recipe, const Plan& plan, const std:
                         names, 100.0 * share / total);
   }
   text += whole_backwards_text(pipeline.given, cost);
+  if (const int count = plan.layout.micro_batches; count < plan.layout.pp) {
+    text += fmt::format("  {} for {} ranks: some ranks always wait; a smaller batch.micro shortens the step\n",
+                        counted(count, "micro-batch", "es"), plan.layout.pp);
+  }
   if (searched.free_messages) text += "  messages: not measured, taken as free\n";
   if (recipe.schedule == "auto") text += searched_text(pipeline.given.name, searched);
   const std::string by = recipe.profile.empty() ? "counted operations" : "times of " + recipe.profile;

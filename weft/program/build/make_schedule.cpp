@@ -45,15 +45,15 @@ Schedule make_csv(const PipelineShape& shape, const ScheduleInputs& inputs) {
 }
 
 constexpr ScheduleKind kSchedules[] = {
-    {.name = "naive", .make = naive_schedule, .fills_ranks = false},
+    {.name = "naive", .make = naive_schedule},
     {.name = "gpipe", .make = gpipe_schedule},
     {.name = "1f1b", .make = one_f_one_b_schedule},
-    {.name = "interleaved", .make = interleaved_schedule, .chunks = ScheduleKind::kChosen, .in_rounds = true},
+    {.name = "interleaved", .make = interleaved_schedule, .chunks = ScheduleKind::kChosen, .fills_ranks = true, .in_rounds = true},
     {.name = "zb-h1", .make = zb_h1_schedule, .splits_backward = true},
     {.name = "zb-h2", .make = zb_h2_schedule, .splits_backward = true},
     {.name = "zb-v", .make = zb_v_schedule, .chunks = 2, .splits_backward = true},
-    {.name = "auto", .splits_backward = true},
-    {.name = "csv", .fills_ranks = false},
+    {.name = "auto", .splits_backward = true, .fills_ranks = true},
+    {.name = "csv"},
 };
 
 const ScheduleKind& named(std::string_view name) {

@@ -31,7 +31,7 @@ struct ScheduleKind {
   Schedule (*make)(const PipelineShape&) = nullptr;  ///< null if it needs more than a shape (auto, csv)
   int chunks = 1;                                    ///< stages per rank; kChosen: from the shape, 2 or more
   bool splits_backward = false;                      ///< into input and weight parts
-  bool fills_ranks = true;                           ///< needs at least one micro-batch per rank
+  bool fills_ranks = false;                          ///< needs at least one micro-batch per rank
   bool in_rounds = false;                            ///< needs a multiple of the ranks as micro-batches
 };
 
@@ -44,8 +44,8 @@ std::vector<std::string> schedule_names();
 /// for csv, the smallest that a text can have.
 ScheduleSize schedule_size(std::string_view name, const PipelineShape& shape);
 
-/// Throws InputError for fewer micro-batches than ranks in a schedule where some rank would then always wait: all except naive
-/// and csv.
+/// Throws InputError for fewer micro-batches than ranks in a schedule that is made for at least as many: interleaved and auto.
+/// In the others some rank then always waits.
 void check_fills_ranks(std::string_view name, const PipelineShape& shape);
 
 /// Returns the schedule of that name. Only interleaved uses PipelineShape::chunks: the others have 1 stage per rank, zb-v 2,

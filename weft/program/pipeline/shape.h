@@ -1,6 +1,6 @@
 // PipelineShape: the sizes from which every pipeline schedule is made.
 //
-// The schedules are valid for any number of micro-batches; make_schedule() asks users for at least one per rank.
+// The schedules are valid for any number of micro-batches, but make_schedule() refuses some with fewer than ranks.
 #pragma once
 
 #include <string_view>
