@@ -20,7 +20,7 @@ TEST(WeftCompletion, OffersCommandsOptionsRecipesAndTheirKeys) {
       {"weft train g", "gpt"},
       {"weft train gpt --resume-a", "--resume-anyway"},
       {"weft train gpt --set run.see", "run.seed="},
-      {"weft simulate gpt --hardware h100", "h100_node"},
+      {"weft simulate gpt --hardware h100_n", "h100_node"},
       {"weft train gpt --summary g", ""},  // a file name, which bash completes
       {"weft run -n 2 -- ./program --re", ""},
       {"weft k8s gpt --gp", "--gpus"},
