@@ -26,34 +26,59 @@ bool crosses_narrow(const Recipe& recipe, const Program& program) {
   return recipe.layout.across_hosts == "bf16" && program.gradient_bytes == 4;
 }
 
-RecipeSimulation recipe_simulation(const Recipe& recipe, int world_size, const Hardware& hardware,
-                                   const std::string& hardware_path, std::shared_ptr<CostTable> costs) {
-  RecipeSimulation result;
-  const Recipe planned = for_hardware(recipe, hardware);
-  result.plan = make_plan(planned, world_size, std::move(costs));
-  std::vector<MemoryOptions> memory;
-  memory.reserve(result.plan.program->mesh.pp);
-  for (int pp = 0; pp < result.plan.program->mesh.pp; ++pp) {
-    memory.push_back(memory_options(planned, result.plan, pp, hardware.ranks_per_host));
+namespace {
+
+/// What simulate() needs besides a plan's program.
+struct StepInputs {
+  Hardware hardware;
+  std::vector<MemoryOptions> memory = {};  ///< by place on the pipeline axis
+  ModelLaunches launches = {};
+};
+
+StepInputs step_inputs(const Recipe& recipe, const Plan& plan, const Hardware& hardware) {
+  StepInputs inputs{.hardware = hardware};
+  inputs.hardware.narrow_across = crosses_narrow(recipe, *plan.program);
+  inputs.memory.reserve(plan.program->mesh.pp);
+  for (int pp = 0; pp < plan.program->mesh.pp; ++pp) {
+    inputs.memory.push_back(memory_options(recipe, plan, pp, hardware.ranks_per_host));
   }
-  Hardware used = hardware;
-  used.narrow_across = crosses_narrow(recipe, *result.plan.program);
-  ModelLaunches launches;
   if (hardware.host_launch_s) {
-    const ResolvedLayout& layout = result.plan.layout;
-    launches = result.plan.costs->model_launches(layout.micro_batch, layout.options, layout);
+    inputs.launches = plan.costs->model_launches(plan.layout.micro_batch, plan.layout.options, plan.layout);
   }
-  in_hardware_file(hardware_path, [&] {
-    check_micro_batch(hardware, result.plan.layout.micro_batch);
-    result.simulation = simulate(*result.plan.program, used, memory, launches);
-    if (!hardware.graph_launch_s || !can_be_captured(*result.plan.program, launches)) return;
-    used.captured = true;
-    result.captured = simulate(*result.plan.program, used, memory, launches);
-  });
+  return inputs;
+}
+
+RecipeSimulation simulated(const Recipe& recipe, Plan plan, const StepInputs& inputs) {
+  RecipeSimulation result;
+  result.plan = std::move(plan);
+  check_micro_batch(inputs.hardware, result.plan.layout.micro_batch);
+  result.simulation = simulate(*result.plan.program, inputs.hardware, inputs.memory, inputs.launches);
   if (result.simulation.step_s > 0.0) {
     result.samples_per_s = static_cast<double>(result.plan.layout.global_batch) / result.simulation.step_s;
   }
   result.tokens_per_s = result.samples_per_s * static_cast<double>(tokens_per_sample(recipe.model));
+  return result;
+}
+
+}  // namespace
+
+RecipeSimulation plan_simulation(const Recipe& recipe, Plan plan, const Hardware& hardware) {
+  const StepInputs inputs = step_inputs(recipe, plan, hardware);
+  return simulated(recipe, std::move(plan), inputs);
+}
+
+RecipeSimulation recipe_simulation(const Recipe& recipe, int world_size, const Hardware& hardware,
+                                   const std::string& hardware_path, std::shared_ptr<CostTable> costs) {
+  const Recipe planned = for_hardware(recipe, hardware);
+  Plan plan = make_plan(planned, world_size, std::move(costs));
+  StepInputs inputs = step_inputs(planned, plan, hardware);
+  RecipeSimulation result;
+  in_hardware_file(hardware_path, [&] {
+    result = simulated(planned, std::move(plan), inputs);
+    if (!hardware.graph_launch_s || !can_be_captured(*result.plan.program, inputs.launches)) return;
+    inputs.hardware.captured = true;
+    result.captured = simulate(*result.plan.program, inputs.hardware, inputs.memory, inputs.launches);
+  });
   return result;
 }
 

@@ -44,6 +44,10 @@ RecipeMemory recipe_memory(const Recipe& recipe, int world_size, std::shared_ptr
 /// True if the program's gradient sums travel between hosts in half their bytes: layout.across_hosts with float32.
 bool crosses_narrow(const Recipe& recipe, const Program& program);
 
+/// Simulates a plan's step as one that is not captured. `recipe` is for the hardware's kind of device (for_hardware()). Throws
+/// InputError as simulate() does, and if the hardware's times were measured with other micro-batches.
+RecipeSimulation plan_simulation(const Recipe& recipe, Plan plan, const Hardware& hardware);
+
 /// Simulates a recipe's step, on devices of the hardware's kind (for_hardware()). Throws InputError as make_plan() and
 /// simulate() do, and if the hardware's times were measured with other micro-batches. Errors about the hardware name
 /// `hardware_path`, the file it came from, if given.

@@ -44,9 +44,8 @@ auto in_recipe(const Recipe& recipe, const Call& call) {
   }
 }
 
-void build_and_verify(Plan& plan) {
+void build(Plan& plan) {
   plan.program = std::make_shared<const Program>(build_program(plan.cost, step_layout(plan.layout.options, plan.layout)));
-  verify(*plan.program);
 }
 
 /// Program of a phase, with the stages and buffers of the last phase, the largest; micro-batches cost the same in all phases.
@@ -95,17 +94,22 @@ Plan plan_without_program(const Recipe& recipe, int world_size, std::shared_ptr<
   return plan;
 }
 
-Plan make_plan(const Recipe& recipe, int world_size, std::shared_ptr<CostTable> costs) {
+Plan unverified_plan(const Recipe& recipe, int world_size, std::shared_ptr<CostTable> costs) {
   Plan plan = plan_without_program(recipe, world_size, std::move(costs));
   in_recipe(recipe, [&] {
     if (plan.layout.pp > 1 && !plan.layout.options.master) {
       plan = plan_pipeline(recipe, plan);
-      verify(*plan.program);
     } else {
-      build_and_verify(plan);
+      build(plan);
       check_pipeline_keys(recipe.layout, plan.program->block_names);
     }
   });
+  return plan;
+}
+
+Plan make_plan(const Recipe& recipe, int world_size, std::shared_ptr<CostTable> costs) {
+  Plan plan = unverified_plan(recipe, world_size, std::move(costs));
+  in_recipe(recipe, [&] { verify(*plan.program); });
   return with_ramp(recipe, std::move(plan));
 }
 
@@ -118,7 +122,8 @@ Plan make_plan(const Recipe& recipe, int world_size, const PipelineOptions& foun
   plan.layout.options.pipeline.first_block = found.first_block;
   in_recipe(recipe, [&] {
     plan.layout.options.pipeline.given = found.given.tasks.empty() ? named_schedule(recipe, plan.layout) : found.given;
-    build_and_verify(plan);
+    build(plan);
+    verify(*plan.program);
   });
   return with_ramp(recipe, std::move(plan));
 }

@@ -25,7 +25,7 @@ Hardware hardware_of(const Recipe& recipe, const ResolvedLayout& layout) {
   return hardware;
 }
 
-std::vector<BlockWork> work_of(const Recipe& recipe, const Plan& base, const Hardware& hardware) {
+std::vector<BlockWork> work_on(const Recipe& recipe, const Plan& base, const Hardware& hardware) {
   std::vector<BlockWork> work;
   in_hardware_file(recipe.layout.profile, [&] { work = block_work(base.cost, base.layout.options, base.layout, hardware); });
   return work;
@@ -55,9 +55,13 @@ Schedule named_schedule(const Recipe& recipe, const ResolvedLayout& layout) {
   return make_schedule(name, shape_of(layout), inputs);
 }
 
+std::vector<BlockWork> work_of(const Recipe& recipe, const Plan& base) {
+  return work_on(recipe, base, hardware_of(recipe, base.layout));
+}
+
 Plan plan_pipeline(const Recipe& recipe, const Plan& base) {
   const Hardware hardware = hardware_of(recipe, base.layout);
-  const std::vector<BlockWork> work = work_of(recipe, base, hardware);
+  const std::vector<BlockWork> work = work_on(recipe, base, hardware);
   check_before_search(recipe, base);
   FoundSchedule found;
   if (recipe.layout.schedule == "auto") {
@@ -73,7 +77,7 @@ Plan plan_pipeline(const Recipe& recipe, const Plan& base) {
 }
 
 void check_pipeline(const Recipe& recipe, const Plan& base) {
-  const std::vector<BlockWork> work = work_of(recipe, base, hardware_of(recipe, base.layout));
+  const std::vector<BlockWork> work = work_of(recipe, base);
   check_before_search(recipe, base);
   const bool searched = recipe.layout.schedule == "auto";
   if (searched) check_fills_ranks("auto", shape_of(base.layout));

@@ -2,7 +2,9 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
+#include "weft/plan/cost/block_work.h"
 #include "weft/plan/layout/plan.h"
 #include "weft/recipe/recipe.h"
 
@@ -13,6 +15,9 @@ std::string read_schedule(const LayoutRecipe& layout);
 
 /// Returns the schedule of a recipe that names one (any but "auto"). Throws InputError as make_schedule() does.
 Schedule named_schedule(const Recipe& recipe, const ResolvedLayout& layout);
+
+/// Returns the work of each block by which stages = "auto" cuts the model. `base` has its layout and the model's cost.
+std::vector<BlockWork> work_of(const Recipe& recipe, const Plan& base);
 
 /// Completes a plan that has its layout and the model's cost. Throws InputError for stages or a schedule that do not fit.
 Plan plan_pipeline(const Recipe& recipe, const Plan& base);

@@ -1,0 +1,48 @@
+#include "weft/plan/search/block_facts.h"
+
+#include "weft/base/error.h"
+#include "weft/plan/make_plan.h"
+#include "weft/plan/pipeline/pipeline_plan.h"
+#include "weft/plan/pipeline/stage_fitter.h"
+
+namespace weft {
+
+BlockFacts& BlockFactsTable::at(const BlockChoice& choice, const LayoutChoice& layout) {
+  const auto found = known_.find(choice);
+  return found != known_.end() ? found->second : known_.emplace(choice, made(choice, layout)).first->second;
+}
+
+BlockFacts BlockFactsTable::made(const BlockChoice& /*choice*/, const LayoutChoice& layout) {
+  BlockFacts facts;
+  try {
+    const ResolvedLayout resolved = resolve(recipe_of(space_, layout), space_.world);
+    facts.cost = &costs_->model_cost(resolved.micro_batch, resolved.options, resolved);
+    facts.weight_bytes = weight_bytes(resolved.options.precision);
+    facts.gradient_bytes = gradient_bytes(resolved.options, resolved.reproducible);
+    facts.keeps_order = resolved.reproducible;
+    check_micro_batch(hardware_, resolved.micro_batch);
+    facts.passes = pass_bounds(*facts.cost, resolved.options, resolved, space_.world, hardware_);
+  } catch (const InputError& error) {
+    facts.why_not = error.what();
+    return facts;
+  }
+  // Statistics over ranks make costs depend on these ranks.
+  if (space_.base.layout.sync_batch_norm != "none") facts.passes = {.blocks = std::vector<PassBound>(facts.cost->blocks.size())};
+  return facts;
+}
+
+const std::vector<int>& BlockFactsTable::cut(const LayoutChoice& layout, int stages) {
+  BlockFacts& facts = at(layout.blocks, layout);
+  const auto [found, is_new] = facts.cuts.try_emplace({stages, layout.pipeline.stages});
+  if (!is_new) return found->second;
+  const Recipe recipe = recipe_of(space_, layout);
+  Plan base;
+  base.layout = resolve(recipe, space_.world);
+  base.cost = *facts.cost;
+  const std::vector<BlockWork> work = work_of(recipe, base);
+  const Found<std::vector<int>> cut = StageFitter(recipe, base, work).cut(stages);
+  if (cut) found->second = *cut;
+  return found->second;
+}
+
+}  // namespace weft

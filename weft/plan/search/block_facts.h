@@ -1,0 +1,49 @@
+// BlockFactsTable: what a search knows of a model's blocks in each layout of theirs, worked out once.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "weft/plan/cost/block_work.h"
+#include "weft/plan/cost/cost_table.h"
+#include "weft/plan/search/pass_bounds.h"
+#include "weft/plan/search/search_space.h"
+
+namespace weft {
+
+/// Blocks in one layout.
+struct BlockFacts {
+  std::string why_not = {};          ///< not empty: the model cannot be laid out like this
+  const ModelCost* cost = nullptr;   ///< owned by the cost table
+  PassBounds passes = {};            ///< bounds; zeros if the layout's other keys change costs too
+  int weight_bytes = 4, gradient_bytes = 4;
+  bool keeps_order = false;  ///< StateInputs::keeps_order
+  /// First block of each stage, by stages of the pipeline and value of layout.stages; empty: there is no such cut.
+  std::map<std::pair<int, int>, std::vector<int>> cuts = {};
+};
+
+/// All arguments must outlive the table.
+class BlockFactsTable {
+ public:
+  BlockFactsTable(const SearchSpace& space, const Hardware& hardware, std::shared_ptr<CostTable> costs)
+      : space_(space), hardware_(hardware), costs_(std::move(costs)) {}
+
+  /// Returns the facts of a choice; `layout` is a whole layout with it that resolve() accepts.
+  BlockFacts& at(const BlockChoice& choice, const LayoutChoice& layout);
+
+  /// Returns the first block of each of `stages` stages, in a layout with these blocks; empty if there is no such cut.
+  const std::vector<int>& cut(const LayoutChoice& layout, int stages);
+
+ private:
+  BlockFacts made(const BlockChoice& choice, const LayoutChoice& layout);
+
+  const SearchSpace& space_;
+  const Hardware& hardware_;
+  std::shared_ptr<CostTable> costs_;
+  std::map<BlockChoice, BlockFacts> known_;
+};
+
+}  // namespace weft

@@ -1,0 +1,38 @@
+#include "weft/plan/search/space_facts.h"
+
+#include <algorithm>
+
+#include "weft/nn/model.h"
+#include "weft/plan/layout/resolve.h"
+#include "weft/recipe/build/build_model.h"
+
+namespace weft {
+
+namespace {
+
+bool has_statistics(const Model& model) {
+  return std::any_of(model.blocks.begin(), model.blocks.end(), [](const NamedBlock& named) {
+    const std::vector<ParamSpec> specs = named.block->parameters();
+    return std::any_of(specs.begin(), specs.end(), [](const ParamSpec& spec) { return spec.statistic; });
+  });
+}
+
+int64_t saved_bytes(const ModelCost& cost) {
+  int64_t sum = 0;
+  for (const BlockCost& block : cost.blocks) sum += block.saved_bytes;
+  return sum;
+}
+
+}  // namespace
+
+SpaceFacts space_facts(const Recipe& recipe, int world, const Hardware& hardware, CostTable& costs) {
+  const Model model = build_model(recipe.model);
+  SpaceFacts facts{.blocks = static_cast<int>(model.blocks.size()), .tokens = tokens_per_sample(recipe.model)};
+  if (has_statistics(model)) facts.micro = resolve(recipe, world).micro_batch;
+  if (hardware.micro_batch) facts.micro = *hardware.micro_batch;
+  const int64_t whole = saved_bytes(costs.model_cost(1));
+  facts.recomputes_attention = saved_bytes(costs.model_cost(1, {.recompute_parts = true})) != whole;
+  return facts;
+}
+
+}  // namespace weft

@@ -1,0 +1,143 @@
+#include "weft/plan/search/state_bound.h"
+
+#include <algorithm>
+
+#include "weft/program/build/step_layout.h"
+
+namespace weft {
+
+namespace {
+
+/// What a pipeline rank moves over the data-parallel axes.
+struct RankTraffic {
+  double last_sums_s = 0.0;      ///< sums that wait for the rank's last backward
+  double all_s = 0.0;            ///< all of a step
+  double gathers_after_s = 0.0;  ///< of updated weights
+  double least_gather_s = 0.0;   ///< one of them
+};
+
+class StateBound {
+ public:
+  StateBound(const StateInputs& inputs, const StateChoice& states, const DataRings& rings)
+      : inputs_(inputs), states_(states), rings_(rings) {}
+
+  double seconds() const {
+    double ready = 0.0, tail = 0.0;
+    const double first = states_.level == ShardLevel::parameters ? gather(0) : 0.0;
+    for (const RankBound& rank : inputs_.ranks) {
+      const RankTraffic traffic = traffic_of(rank);
+      const double end = first + std::max(rank.end_s, rank.last_start_s + traffic.last_sums_s);
+      ready = std::max({ready, end, traffic.all_s, rings_.overlap ? 0.0 : rank.end_s + traffic.all_s});
+      const double update = inputs_.passes.update_s * static_cast<double>(numel(rank)) / shards();
+      tail = std::max({tail, update + traffic.least_gather_s, traffic.gathers_after_s});
+    }
+    return ready + tail;
+  }
+
+ private:
+  int shards() const { return states_.level == ShardLevel::none ? 1 : states_.shard; }
+  int64_t padded(int block) const { return padded_numel(inputs_.cost.blocks[block].numel, shards()); }
+  int64_t weights(int block) const { return padded(block) + padded_numel(inputs_.cost.blocks[block].frozen_numel, shards()); }
+
+  double gather(int block) const { return rings_.over_shards(Op::gather, weights(block) * inputs_.weight_bytes); }
+
+  double inner_gather(int block) const { return rings_.over_inner(weights(block) * inputs_.weight_bytes); }
+
+  int64_t numel(const RankBound& rank) const {
+    int64_t sum = 0;
+    for (const StageBlocks& stage : rank.stages) {
+      for (int b = stage.first; b < stage.last; ++b) sum += inputs_.cost.blocks[b].numel;
+    }
+    return sum;
+  }
+
+  RankTraffic traffic_of(const RankBound& rank) const {
+    return states_.level == ShardLevel::none ? of_replicas(rank) : of_shards(rank);
+  }
+
+  /// Buckets take at least as long as one of all their bytes.
+  RankTraffic of_replicas(const RankBound& rank) const {
+    RankTraffic traffic;
+    int64_t first = 0;
+    for (int b = rank.stages[0].first; b < rank.stages[0].last; ++b) first += padded(b);
+    traffic.last_sums_s = rings_.over_replicas(first * inputs_.gradient_bytes);
+    traffic.all_s = rings_.over_replicas(numel(rank) * inputs_.gradient_bytes);
+    return traffic;
+  }
+
+  RankTraffic of_shards(const RankBound& rank) const {
+    const bool every = states_.level >= ShardLevel::gradients && !inputs_.keeps_order;
+    RankTraffic traffic;
+    for (size_t s = 0; s < rank.stages.size(); ++s) {
+      for (int b = rank.stages[s].first; b < rank.stages[s].last; ++b) {
+        if (inputs_.cost.blocks[b].numel == 0) continue;
+        const int64_t bytes = padded(b) * inputs_.gradient_bytes;
+        const double scatter = rings_.over_shards(Op::reduce_scatter, bytes), sum = rings_.over_replicas(bytes / shards());
+        if (s == 0) traffic.last_sums_s += scatter + sum;
+        traffic.all_s += (every && !is_tied(b) ? inputs_.micro_batches : 1) * scatter + sum;
+        add_gathers(rank.stages[s], b, traffic);
+      }
+    }
+    return traffic;
+  }
+
+  /// Weights are gathered for each micro-batch, unless the block is the only one of its stage; and again for backward, unless
+  /// the block's forward or backward may come right before.
+  void add_gathers(const StageBlocks& stage, int block, RankTraffic& traffic) const {
+    const double once = gather(block);
+    if (states_.level != ShardLevel::parameters) {
+      traffic.gathers_after_s += once;
+      traffic.least_gather_s = traffic.least_gather_s > 0.0 ? std::min(traffic.least_gather_s, once) : once;
+      return;
+    }
+    if (stage.last - stage.first == 1) return;
+    const bool is_inside = block > stage.first && block + 1 < stage.last && states_.reshard;
+    const double again = !is_inside ? 0.0 : states_.inner_shards > 1 ? inner_gather(block) : once;
+    traffic.all_s += inputs_.micro_batches * (once + again);
+  }
+
+  bool is_tied(int block) const {
+    return std::any_of(inputs_.cost.blocks.begin(), inputs_.cost.blocks.end(), [block](const BlockCost& other) {
+      return std::find(other.uses.begin(), other.uses.end(), block) != other.uses.end();
+    });
+  }
+
+  const StateInputs& inputs_;
+  const StateChoice& states_;
+  const DataRings& rings_;
+};
+
+}  // namespace
+
+double least_seconds(const StateInputs& inputs, const StateChoice& states, const DataRings& rings) {
+  return StateBound(inputs, states, rings).seconds();
+}
+
+int64_t least_bytes(const StateInputs& inputs, const StateChoice& states) {
+  const int shards = states.level == ShardLevel::none ? 1 : states.shard;
+  const bool shards_weights = states.level == ShardLevel::parameters, shards_gradients = states.level >= ShardLevel::gradients;
+  int64_t most = 0;
+  for (const RankBound& rank : inputs.ranks) {
+    int64_t weights = 0, numel = 0, state = 0, largest = 0;
+    for (const StageBlocks& stage : rank.stages) {
+      for (int b = stage.first; b < stage.last; ++b) {
+        const BlockCost& block = inputs.cost.blocks[b];
+        numel += block.numel;
+        weights += block.numel + block.frozen_numel;
+        state += block.numel * block.states;
+        largest = std::max(largest, block.numel + block.frozen_numel);
+      }
+    }
+    int64_t bytes = numel * inputs.gradient_bytes / (shards_gradients ? shards : 1);
+    if (!shards_weights) bytes += weights * inputs.weight_bytes;
+    if (shards_weights && !states.offload_parameters) bytes += weights / shards * inputs.weight_bytes;
+    if (shards_weights && shards > 1) bytes += largest * inputs.weight_bytes;
+    if (!states.offload_parameters && inputs.weight_bytes < kFloatBytes) bytes += weights / shards * kFloatBytes;
+    if (!states.offload_optimizer) bytes += state / shards * kFloatBytes;
+    if (!states.offload_activations) bytes += rank.activation_bytes;
+    most = std::max(most, bytes);
+  }
+  return most;
+}
+
+}  // namespace weft
