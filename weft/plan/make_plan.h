@@ -12,7 +12,8 @@ namespace weft {
 /// stages or schedule do not fit.
 Plan make_plan(const Recipe& recipe, int world_size, std::shared_ptr<CostTable> costs = nullptr);
 
-/// Returns the plan of make_plan() with a program that is not verified, and without the programs of batch.ramp: to compare many.
+/// Returns the plan of make_plan() with a program that is not verified, and without the programs of batch.ramp: to compare
+/// many.
 Plan unverified_plan(const Recipe& recipe, int world_size, std::shared_ptr<CostTable> costs);
 
 /// True if make_plan() searches for the schedule or the stages, which may take seconds.

@@ -1,6 +1,7 @@
 #include "weft/plan/cost/cost_table.h"
 
-#include <fmt/core.h>
+#include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <memory>
@@ -129,13 +130,38 @@ ModelLaunches launches_of(const Model& model, const std::vector<MeasuredCost>& m
   return result;
 }
 
+/// Kind of a layer, and the shapes of its parameters; empty if it is like no other.
+std::string layer_kind(const NamedBlock& named) {
+  const auto* with_kind = dynamic_cast<const HasKind*>(named.block.get());
+  if (with_kind == nullptr || !named.uses.empty()) return "";
+  std::string text = with_kind->kind();
+  for (const ParamSpec& spec : named.block->parameters()) {
+    text += fmt::format("; [{}]", fmt::join(spec.parameter->value.sizes(), ","));
+  }
+  return text;
+}
+
+/// Layers that stand for all in a model of an embedding, layers and a head: the first may make what others share, or take other
+/// inputs, and the first after that be another one's first of its kind. All layers, if these are not alike or have rules.
+int64_t measured_layers(const Recipe& recipe, const Model& model) {
+  constexpr int64_t kFew = 3;
+  const int64_t layers = recipe.model.layers;
+  if (!recipe.optimizer.groups.empty() || std::ssize(model.blocks) != layers + 2 || layers <= kFew) return layers;
+  const std::string kind = layer_kind(model.blocks[2]);
+  const bool alike = std::all_of(model.blocks.begin() + 2, model.blocks.end() - 1,
+                                 [&](const NamedBlock& layer) { return layer_kind(layer) == kind; });
+  return alike && !kind.empty() ? kFew : layers;
+}
+
 }  // namespace
 
 CostTable::CostTable(const Recipe& recipe)
     : recipe_(recipe),
       device_(planned_device(recipe)),
       optimizer_(optimizer_of(recipe.optimizer)),
-      model_(with_rules(build_model(recipe.model), recipe.optimizer.groups)) {}
+      model_(with_rules(build_model(recipe.model), recipe.optimizer.groups)),
+      facts_(model_facts(model_, tokens_per_sample(recipe.model))),
+      measured_layers_(measured_layers(recipe, model_)) {}
 
 const ModelCost& CostTable::model_cost(int64_t micro_batch, const LayoutOptions& layout, const StepCounts& counts) {
   return at(micro_batch, layout, counts).cost;
@@ -146,7 +172,7 @@ const ModelLaunches& CostTable::model_launches(int64_t micro_batch, const Layout
 }
 
 const CostTable::Measured& CostTable::at(int64_t micro_batch, const LayoutOptions& layout, const StepCounts& counts) {
-  check_composition(facts_of(model_, layout, counts, tokens_per_sample(recipe_.model)));
+  check_composition(with_layout(facts_, layout, counts));
   BlockLayout blocks = block_layout(layout, counts.tp, counts.batch_pieces);
   blocks.partial_gradients = has_partial_gradients(layout, counts);
   const Key key{.micro_batch = micro_batch,
@@ -162,8 +188,24 @@ const CostTable::Measured& CostTable::at(int64_t micro_batch, const LayoutOption
   return known != costs_.end() ? known->second : costs_.emplace(key, measured(key)).first->second;
 }
 
+/// Layers that are not measured cost what the last measured one does.
+CostTable::Measured CostTable::with_all_layers(Measured few) const {
+  std::vector<BlockCost>& blocks = few.cost.blocks;
+  std::vector<BlockLaunches>& launches = few.launches.blocks;
+  const auto last_layer = measured_layers_, missing = std::ssize(model_.blocks) - std::ssize(blocks);
+  if (missing == 0) return few;
+  blocks.insert(blocks.begin() + last_layer, static_cast<size_t>(missing), BlockCost(blocks[last_layer]));
+  for (size_t b = 0; b < blocks.size(); ++b) blocks[b].name = model_.blocks[b].name;
+  if (!launches.empty()) {
+    launches.insert(launches.begin() + last_layer, static_cast<size_t>(missing), BlockLaunches(launches[last_layer]));
+  }
+  return few;
+}
+
 CostTable::Measured CostTable::measured(const Key& key) {
-  Model model = with_rules(build_model(recipe_.model), recipe_.optimizer.groups);
+  ModelRecipe few = recipe_.model;
+  few.layers = measured_layers_;
+  Model model = with_rules(build_model(few), recipe_.optimizer.groups);
   split_layers(model, key.tp, 0, key.parts);
   const Tensors inputs = meta_inputs(recipe_, key.micro_batch, key.cp);
   Measured result{.cost = {.name = model.name, .blocks = {}, .input_bytes = 0, .head_takes_targets = key.blocks.loss_chunk > 0},
@@ -187,14 +229,10 @@ CostTable::Measured CostTable::measured(const Key& key) {
   const CallAxes axes{key.batch_axes};
   Tensors outputs;
   const std::vector<MeasuredCost> measured = measure_cost(model, inputs, options, &outputs);
-  const std::vector<BlockUpdate>& updates = block_updates(key.gradient_bytes);
   std::vector<SharedOperators> known;
   for (size_t b = 0; b < measured.size(); ++b) {
     cost.blocks.push_back(block_cost(model.blocks[b], measured[b], key.blocks, axes));
     cost.blocks.back().operators = shared(measured[b].operators, known);
-    cost.blocks.back().gathered_gradient_bytes = updates[b].gathered_bytes;
-    cost.blocks.back().states = updates[b].states + (recipe_.optimizer.ema > 0.0 ? 1 : 0);
-    cost.blocks.back().part_state = updates[b].part_state;
   }
   const LossCost loss = measure_loss(model, outputs, target, options);
   cost.loss_peak_bytes = loss.peak_bytes;
@@ -203,6 +241,14 @@ CostTable::Measured CostTable::measured(const Key& key) {
   if (device_ == TargetDevice::gpu) {
     result.launches = launches_of(model, measured, loss);
     result.launches.reads_late = takes_gate(optimizer_);
+  }
+  result = with_all_layers(std::move(result));
+  const std::vector<BlockUpdate>& updates = block_updates(key.gradient_bytes);
+  for (size_t b = 0; b < updates.size(); ++b) {
+    BlockCost& block = result.cost.blocks[b];
+    block.gathered_gradient_bytes = updates[b].gathered_bytes;
+    block.states = updates[b].states + (recipe_.optimizer.ema > 0.0 ? 1 : 0);
+    block.part_state = updates[b].part_state;
   }
   return result;
 }

@@ -1,5 +1,6 @@
 // CostTable: costs of a recipe's model in each requested layout. Blocks are measured (nn/cost/measure_cost.h) once for all
-// layouts in which they cost the same, so use a single table to compare many layouts of a model.
+// layouts in which they cost the same, so use a single table to compare many layouts of a model. Of equal layers in a row only
+// the first few are measured.
 #pragma once
 
 #include <compare>
@@ -9,6 +10,7 @@
 
 #include "weft/base/target_device.h"
 #include "weft/optim/block_update.h"
+#include "weft/plan/layout/composition.h"
 #include "weft/plan/layout/layout.h"
 #include "weft/program/axis_set.h"
 #include "weft/program/launches.h"
@@ -57,11 +59,14 @@ class CostTable {
   };
   const Measured& at(int64_t micro_batch, const LayoutOptions& layout, const StepCounts& counts);
   Measured measured(const Key& key);
+  Measured with_all_layers(Measured few) const;
 
   Recipe recipe_;
   TargetDevice device_;
   OptimizerOptions optimizer_;
-  Model model_;  ///< whole, with its rules
+  Model model_;              ///< whole, with its rules
+  CompositionFacts facts_;   ///< of the model
+  int64_t measured_layers_;  ///< layers of the model that is measured: all but repeated ones
   std::map<Key, Measured> costs_;
   std::map<int, std::vector<BlockUpdate>> updates_;
 };

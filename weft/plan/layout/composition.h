@@ -52,7 +52,11 @@ struct CompositionRule {
 /// All rules, in checking order.
 const std::vector<CompositionRule>& composition_rules();
 
-/// Returns the facts of a model and a layout; `tokens` is 0 if not known.
+/// Returns the facts of a model; `tokens` is 0 if not known.
+CompositionFacts model_facts(const Model& model, int64_t tokens);
+/// Returns the facts with those of a layout.
+CompositionFacts with_layout(CompositionFacts facts, const LayoutOptions& options, const StepCounts& counts);
+/// Returns the facts of a model and a layout.
 CompositionFacts facts_of(const Model& model, const LayoutOptions& options, const StepCounts& counts, int64_t tokens);
 /// Throws InputError with the first violated rule, before anything is allocated.
 void check_composition(const CompositionFacts& facts);

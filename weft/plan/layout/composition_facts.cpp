@@ -29,7 +29,7 @@ bool chunks_loss(const Model& model) {
 
 }  // namespace
 
-CompositionFacts facts_of(const Model& model, const LayoutOptions& options, const StepCounts& counts, int64_t tokens) {
+CompositionFacts model_facts(const Model& model, int64_t tokens) {
   return {.model = model.name,
           .has_splits = !model.splits.empty(),
           .has_sequences = model.splits_sequences,
@@ -37,24 +37,32 @@ CompositionFacts facts_of(const Model& model, const LayoutOptions& options, cons
           .apart = first_block(model, [](Block& block) { return has_statistics(block) && !block.can_join_batches(); }),
           .whole = first_block(model, [](Block& block) { return !block.can_join_batches(); }),
           .tokens = tokens,
-          .cp = counts.cp,
-          .tp = counts.tp,
-          .sequence_parallel = options.sequence_parallel,
-          .reproducible_tp = counts.reproducible_tp,
-          .narrow = options.precision != Precision::fp32,
-          .sync = options.sync_batch_norm,
-          .reproducible = counts.reproducible,
-          .tensor_norms = counts.tensor_norms,
-          .noise_scale = counts.noise_scale,
-          .whole_tensors = counts.whole_tensors,
-          .offloads = options.offload_optimizer != Offload::none || options.offload_parameters != Offload::none,
-          .master = options.master,
-          .data_ranks = counts.dp * counts.shard,
-          .shards = options.shard_level != ShardLevel::none,
-          .offloads_activations = options.offload_activations != Offload::none,
-          .scales_losses = options.precision == Precision::fp16,
-          .loss_chunk = options.loss_chunk,
           .chunks_loss = chunks_loss(model)};
+}
+
+CompositionFacts with_layout(CompositionFacts facts, const LayoutOptions& options, const StepCounts& counts) {
+  facts.cp = counts.cp;
+  facts.tp = counts.tp;
+  facts.sequence_parallel = options.sequence_parallel;
+  facts.reproducible_tp = counts.reproducible_tp;
+  facts.narrow = options.precision != Precision::fp32;
+  facts.sync = options.sync_batch_norm;
+  facts.reproducible = counts.reproducible;
+  facts.tensor_norms = counts.tensor_norms;
+  facts.noise_scale = counts.noise_scale;
+  facts.whole_tensors = counts.whole_tensors;
+  facts.offloads = options.offload_optimizer != Offload::none || options.offload_parameters != Offload::none;
+  facts.master = options.master;
+  facts.data_ranks = counts.dp * counts.shard;
+  facts.shards = options.shard_level != ShardLevel::none;
+  facts.offloads_activations = options.offload_activations != Offload::none;
+  facts.scales_losses = options.precision == Precision::fp16;
+  facts.loss_chunk = options.loss_chunk;
+  return facts;
+}
+
+CompositionFacts facts_of(const Model& model, const LayoutOptions& options, const StepCounts& counts, int64_t tokens) {
+  return with_layout(model_facts(model, tokens), options, counts);
 }
 
 }  // namespace weft

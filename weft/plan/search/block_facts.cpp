@@ -9,10 +9,10 @@ namespace weft {
 
 BlockFacts& BlockFactsTable::at(const BlockChoice& choice, const LayoutChoice& layout) {
   const auto found = known_.find(choice);
-  return found != known_.end() ? found->second : known_.emplace(choice, made(choice, layout)).first->second;
+  return found != known_.end() ? found->second : known_.emplace(choice, made(layout)).first->second;
 }
 
-BlockFacts BlockFactsTable::made(const BlockChoice& /*choice*/, const LayoutChoice& layout) {
+BlockFacts BlockFactsTable::made(const LayoutChoice& layout) {
   BlockFacts facts;
   try {
     const ResolvedLayout resolved = resolve(recipe_of(space_, layout), space_.world);
@@ -21,13 +21,20 @@ BlockFacts BlockFactsTable::made(const BlockChoice& /*choice*/, const LayoutChoi
     facts.gradient_bytes = gradient_bytes(resolved.options, resolved.reproducible);
     facts.keeps_order = resolved.reproducible;
     check_micro_batch(hardware_, resolved.micro_batch);
-    facts.passes = pass_bounds(*facts.cost, resolved.options, resolved, space_.world, hardware_);
+    const auto known = passes_.find(facts.cost);
+    const PassBounds& passes =
+        known != passes_.end()
+            ? known->second
+            : passes_.emplace(facts.cost, pass_bounds(*facts.cost, resolved.options, resolved, space_.world, hardware_))
+                  .first->second;
+    facts.passes = with_recompute(passes, *facts.cost, resolved.options.recompute_every);
   } catch (const InputError& error) {
     facts.why_not = error.what();
     return facts;
   }
   // Statistics over ranks make costs depend on these ranks.
-  if (space_.base.layout.sync_batch_norm != "none") facts.passes = {.blocks = std::vector<PassBound>(facts.cost->blocks.size())};
+  if (space_.base.layout.sync_batch_norm != "none")
+    facts.passes = {.blocks = std::vector<PassBound>(facts.cost->blocks.size())};
   return facts;
 }
 

@@ -16,9 +16,9 @@ namespace weft {
 
 /// Blocks in one layout.
 struct BlockFacts {
-  std::string why_not = {};          ///< not empty: the model cannot be laid out like this
-  const ModelCost* cost = nullptr;   ///< owned by the cost table
-  PassBounds passes = {};            ///< bounds; zeros if the layout's other keys change costs too
+  std::string why_not = {};         ///< not empty: the model cannot be laid out like this
+  const ModelCost* cost = nullptr;  ///< owned by the cost table
+  PassBounds passes = {};           ///< bounds; zeros if the layout's other keys change costs too
   int weight_bytes = 4, gradient_bytes = 4;
   bool keeps_order = false;  ///< StateInputs::keeps_order
   /// First block of each stage, by stages of the pipeline and value of layout.stages; empty: there is no such cut.
@@ -38,12 +38,13 @@ class BlockFactsTable {
   const std::vector<int>& cut(const LayoutChoice& layout, int stages);
 
  private:
-  BlockFacts made(const BlockChoice& choice, const LayoutChoice& layout);
+  BlockFacts made(const LayoutChoice& layout);
 
   const SearchSpace& space_;
   const Hardware& hardware_;
   std::shared_ptr<CostTable> costs_;
   std::map<BlockChoice, BlockFacts> known_;
+  std::map<const ModelCost*, PassBounds> passes_;  ///< without recompute
 };
 
 }  // namespace weft

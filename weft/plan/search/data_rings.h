@@ -13,9 +13,9 @@ namespace weft {
 
 /// Rings of one mesh.
 struct DataRings {
-  Ring shard = {};     ///< ranks that share a replica's state
-  Ring inner = {};     ///< neighbours that keep weights until backward
-  Ring replicas = {};  ///< ranks with the same part of the state
+  Ring shard = {};      ///< ranks that share a replica's state
+  Ring inner = {};      ///< neighbours that keep weights until backward
+  Ring replicas = {};   ///< ranks with the same part of the state
   bool overlap = true;  ///< they move bytes beside compute
   /// Seconds of a gather or reduce-scatter of `bytes` in total over the shards.
   double over_shards(Op op, int64_t bytes) const;

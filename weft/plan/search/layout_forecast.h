@@ -47,7 +47,7 @@ struct LayoutForecast {
   int64_t memory_bytes = 0;      ///< of the fullest rank, as `weft simulate` prints
   int64_t reserved_bytes = 0;    ///< what the fullest rank's allocator takes for it at least, as `weft memory` prints
   int fullest_rank = 0;
-  std::string limited_by = {};   ///< what it would take to be faster: "all-reduces of tp exposed for 0.42 s of 1.9 s"
+  std::string limited_by = {};  ///< what it would take to be faster: "all-reduces of tp exposed for 0.42 s of 1.9 s"
 };
 
 /// Returns the forecast of a recipe as it is. Throws InputError as recipe_simulation() does.

@@ -27,7 +27,8 @@ std::string mesh_text(const LayoutRecipe& recipe, const ResolvedLayout& layout) 
 std::string recompute_text(const LayoutOptions& options) {
   if (options.recompute_parts) return "recompute attention";
   if (options.recompute_every == 0) return "";
-  return options.recompute_every == 1 ? "recompute all blocks" : fmt::format("recompute every {} blocks", options.recompute_every);
+  return options.recompute_every == 1 ? "recompute all blocks"
+                                      : fmt::format("recompute every {} blocks", options.recompute_every);
 }
 
 void add_states(const LayoutRecipe& recipe, const LayoutOptions& options, std::vector<std::string>& parts) {

@@ -1,9 +1,11 @@
 #include "weft/plan/search/pass_bounds.h"
 
 #include <algorithm>
-#include <limits>
+#include <map>
 #include <numeric>
+#include <tuple>
 
+#include "weft/program/build/block_instructions.h"
 #include "weft/program/build/build.h"
 #include "weft/program/ranks.h"
 #include "weft/program/simulate/network.h"
@@ -13,96 +15,64 @@ namespace weft {
 
 namespace {
 
-constexpr int kMicroBatches = 2;  ///< the first writes gradients, later ones add to them
-constexpr double kNone = std::numeric_limits<double>::infinity();
-
-/// A program with all blocks on one pipeline rank, as in cost/block_work.cpp. Replicas make the mesh such that cp and tp lie on
-/// hosts as in the whole world.
-Program alone(const ModelCost& cost, LayoutOptions options, StepCounts counts, int replicas, bool split) {
-  std::vector<Task> tasks;
-  for (int micro = 0; micro < kMicroBatches; ++micro) {
-    tasks.push_back({TaskKind::forward, 0, micro});
-    tasks.push_back({split ? TaskKind::backward_input : TaskKind::backward, 0, micro});
-    if (split) tasks.push_back({TaskKind::backward_weight, 0, micro});
-  }
-  options.pipeline = {.given = {.name = "one rank", .micro_batches = kMicroBatches, .rank_of_stage = {0}, .tasks = {tasks}}};
+/// The frame of a step on one pipeline rank. Replicas make the mesh such that cp and tp lie on hosts as in the whole world.
+Program frame_of(const ModelCost& cost, LayoutOptions options, StepCounts counts, int replicas) {
   options.shard_level = ShardLevel::none;
   options.inner_shards = 0;
-  options.gathered_bytes = 0;
-  options.offload_optimizer = options.offload_parameters = options.offload_activations = Offload::none;
   counts.pp = counts.shard = counts.slots = 1;
   counts.dp = replicas;
-  counts.micro_batches = kMicroBatches;
-  return build_program(cost, step_layout(options, counts));
+  counts.micro_batches = 2;  // the first writes gradients, later ones add to them
+  return frame_program(cost, layout_without_schedule(options, counts));
 }
 
-/// Seconds of instructions on the compute lane, with calls inside blocks.
+/// Least seconds of passes on the compute lane, with calls inside blocks.
 class LaneTime {
  public:
-  LaneTime(const Program& program, const Hardware& hardware)
-      : program_(program), ranks_(program), work_(program, hardware), network_(ranks_, hardware) {}
+  LaneTime(const ModelCost& cost, const Program& frame, const Hardware& hardware)
+      : cost_(cost), frame_(frame), ranks_(frame), work_(frame, hardware), network_(ranks_, hardware) {}
 
-  double seconds(const Instruction& x) {
-    const double own = work_.seconds(x);
-    const std::vector<InnerCall>& calls = program_.inner_calls(x);
-    return calls.empty() || work_.is_measured(x) ? own : network_.seconds(calls, x.flops, own);
+  double forward(int block) { return seconds(forward_of(cost_, block, 0)); }
+  double loss() { return seconds(loss_of(cost_, 0)); }
+  /// A whole backward, or a part of one.
+  double backward(Op op, int block) {
+    return std::min(seconds(backward_of(cost_, op, block, 0, false)), seconds(backward_of(cost_, op, block, 1, false)));
   }
 
  private:
-  const Program& program_;
+  double seconds(const Instruction& x) {
+    const double own = work_.seconds(x);
+    const std::vector<InnerCall>& calls = frame_.inner_calls(x);
+    return calls.empty() || work_.is_measured(x) ? own : network_.seconds(calls, x.flops, own);
+  }
+
+  const ModelCost& cost_;
+  const Program& frame_;
   Ranks ranks_;
   WorkTime work_;
   Network network_;
 };
 
-void take_least(double& least, double seconds) { least = std::min(least, seconds); }
-
-/// Adds what a program's list takes; of the passes that it lacks, nothing.
-void add_passes(const Program& program, const Hardware& hardware, bool split, std::vector<PassBound>& blocks) {
-  LaneTime time(program, hardware);
-  const size_t count = blocks.size();
-  std::vector<double> forward(count, kNone), again(count, kNone), backward(count, kNone), weight(count, kNone);
-  std::vector<bool> ran(count * kMicroBatches, false);
-  double loss = kNone;
-  for (const Instruction& x : program.of(0)) {
-    const auto block = static_cast<size_t>(x.first);
-    if (x.op == Op::loss) take_least(loss, time.seconds(x));
-    if (x.op == Op::forward) {
-      auto has_run = ran[block * kMicroBatches + x.micro];
-      take_least(has_run ? again[block] : forward[block], time.seconds(x));
-      has_run = true;
-    }
-    if (x.op == Op::backward || x.op == Op::backward_input) take_least(backward[block], time.seconds(x));
-    if (x.op == Op::backward_weight) take_least(weight[block], time.seconds(x));
-    if (x.micro == 0 && x.op == Op::forward && !split && again[block] == kNone) blocks[block].kept_bytes += x.allocates;
-    if (x.micro == 0 && x.op == Op::drop && !split) blocks[block].kept_bytes -= x.frees;
-  }
-  const auto or_nothing = [](double seconds) { return seconds == kNone ? 0.0 : seconds; };
-  for (size_t b = 0; b < count; ++b) {
-    PassBound& block = blocks[b];
-    block.forward = or_nothing(forward[b]);
-    block.recompute = or_nothing(again[b]);
-    (split ? block.input : block.backward) =
-        or_nothing(backward[b]) + block.recompute + (b + 1 == count ? or_nothing(loss) : 0.0);
-    if (split) block.weight = or_nothing(weight[b]);
-  }
+PassBound pass_bound(const BlockCost& cost, int block, LaneTime& time) {
+  PassBound bound{.forward = time.forward(block),
+                  .backward = time.backward(Op::backward, block),
+                  .kept_bytes = cost.saved_bytes + cost.made_bytes()};
+  bound.input = cost.splits ? time.backward(Op::backward_input, block) : bound.backward;
+  bound.weight = cost.splits ? time.backward(Op::backward_weight, block) : 0.0;
+  return bound;
 }
 
-double update_seconds(const Program& program, const Hardware& hardware) {
-  const WorkTime work(program, hardware);
-  double sum = 0.0;
-  for (const Instruction& x : program.of(0)) {
-    if (x.op == Op::norm || x.op == Op::update) sum += work.seconds(x);
-  }
-  return sum;
+double update_seconds(const Program& frame, const Hardware& hardware) {
+  const WorkTime work(frame, hardware);
+  return work.seconds({.op = Op::norm, .last = frame.num_blocks()}) +
+         work.seconds({.op = Op::update, .last = frame.num_blocks()});
 }
 
 /// Seconds per owned element, without what does not depend on it: by how much halving the elements shortens updates.
-double update_seconds_per_element(Program program, const Hardware& hardware) {
-  const double whole = update_seconds(program, hardware);
-  const auto numel = static_cast<double>(std::accumulate(program.block_numel.begin(), program.block_numel.end(), int64_t{0}));
-  program.shards = 2;
-  return numel > 0.0 ? std::max(whole - update_seconds(program, hardware), 0.0) * 2.0 / numel : 0.0;
+double update_seconds_per_element(Program frame, const Hardware& hardware) {
+  const double whole = update_seconds(frame, hardware);
+  const auto numel = static_cast<double>(std::accumulate(frame.block_numel.begin(), frame.block_numel.end(), int64_t{0}));
+  frame.shards = 2;
+  return numel > 0.0 ? std::max(whole - update_seconds(frame, hardware), 0.0) * 2.0 / numel : 0.0;
 }
 
 }  // namespace
@@ -110,12 +80,32 @@ double update_seconds_per_element(Program program, const Hardware& hardware) {
 PassBounds pass_bounds(const ModelCost& cost, const LayoutOptions& options, const StepCounts& counts, int world,
                        const Hardware& hardware) {
   const int replicas = std::min(hardware.ranks_per_host, world / (counts.tp * counts.cp));
-  PassBounds result{.blocks = std::vector<PassBound>(cost.blocks.size())};
-  const Program whole = alone(cost, options, counts, replicas, false);
-  add_passes(whole, hardware, false, result.blocks);
-  add_passes(alone(cost, options, counts, replicas, true), hardware, true, result.blocks);
-  result.update_s = update_seconds_per_element(whole, hardware);
+  const Program frame = frame_of(cost, options, counts, replicas);
+  LaneTime time(cost, frame, hardware);
+  PassBounds result{.blocks = {}, .update_s = update_seconds_per_element(frame, hardware)};
+  std::map<std::tuple<SharedOperators, const BlockTime*, int64_t>, PassBound> known;  // of blocks with counted operators
+  for (int b = 0; b < frame.num_blocks(); ++b) {
+    const BlockCost& block = cost.blocks[b];
+    const std::tuple key(block.operators, find_block_time(hardware, block.name), block.numel);
+    const auto found = known.find(key);
+    result.blocks.push_back(found != known.end() ? found->second : pass_bound(block, b, time));
+    if (block.operators) known.try_emplace(key, result.blocks.back());
+  }
+  result.blocks.back().backward += time.loss();
+  result.blocks.back().input += time.loss();
   return result;
+}
+
+PassBounds with_recompute(PassBounds bounds, const ModelCost& cost, int every) {
+  for (int b = 0; every > 0 && b + 1 < std::ssize(bounds.blocks); b += every) {
+    PassBound& block = bounds.blocks[b];
+    block.recompute = block.forward;
+    block.backward += block.recompute;
+    block.input += block.recompute;
+    block.kept_bytes -= cost.blocks[b].saved_bytes;
+    if (b > 0) bounds.blocks[b - 1].moved_bytes = cost.blocks[b - 1].made_bytes();
+  }
+  return bounds;
 }
 
 }  // namespace weft

@@ -14,7 +14,7 @@ struct StageBound {
   double forward = 0.0, recompute = 0.0;
   double back = 0.0;    ///< whole backward, or its first part
   double weight = 0.0;  ///< second part; 0 if it is whole
-  int64_t kept_bytes = 0;
+  int64_t kept_bytes = 0, moved_bytes = 0, deferred_bytes = 0;
 };
 
 StageBound stage_bound(const PipelineInputs& inputs, const StageBlocks& stage) {
@@ -22,14 +22,18 @@ StageBound stage_bound(const PipelineInputs& inputs, const StageBlocks& stage) {
   for (int b = stage.first; b < stage.last; ++b) {
     const PassBound& block = inputs.passes.blocks[b];
     sum.forward += block.forward;
-    sum.recompute += block.recompute;
+    sum.recompute += b + 1 < stage.last ? block.recompute : 0.0;
     sum.back += inputs.schedule.splits ? block.input : block.backward;
     sum.weight += inputs.schedule.splits ? block.weight : 0.0;
     sum.kept_bytes += block.kept_bytes;
+    sum.moved_bytes += block.moved_bytes;
+    sum.deferred_bytes += inputs.cost.blocks[b].splits ? inputs.cost.blocks[b].deferred_bytes : 0;
   }
+  sum.back -= inputs.passes.blocks[stage.last - 1].recompute;
   // The last output leaves once it is sent; the first input stays.
   if (stage.last < std::ssize(inputs.cost.blocks)) sum.kept_bytes -= inputs.cost.blocks[stage.last - 1].output_bytes;
   sum.kept_bytes = std::max<int64_t>(sum.kept_bytes, 0);
+  sum.moved_bytes = std::min(sum.moved_bytes, sum.kept_bytes);
   return sum;
 }
 
@@ -63,7 +67,9 @@ std::vector<RankBound> bound_without_pipeline(const ModelCost& cost, const PassB
     work += block.forward + block.backward;
     back += block.backward;
     rank.activation_bytes += block.kept_bytes;
+    rank.moved_bytes += block.moved_bytes;
   }
+  rank.activation_bytes += cost.loss_peak_bytes;
   rank.end_s = work * micro_batches;
   rank.last_start_s = rank.end_s - back;
   return {rank};
@@ -82,7 +88,11 @@ std::vector<RankBound> pipeline_bound(const PipelineInputs& inputs) {
     RankBound& rank = result[rank_of_stage[s]];
     work[rank_of_stage[s]] += stage.forward + stage.back;
     weights[rank_of_stage[s]] += stage.weight;
-    rank.activation_bytes += schedule.in_flight[rank_of_stage[s]][s] * stage.kept_bytes;
+    rank.activation_bytes += schedule.in_flight[s] * stage.kept_bytes + schedule.deferred[s] * stage.deferred_bytes;
+    rank.moved_bytes += schedule.in_flight[s] * stage.moved_bytes;
+    if (s + 1 == stages) {  // the loss comes while a micro-batch at least is in flight
+      rank.activation_bytes = std::max(rank.activation_bytes, stage.kept_bytes + inputs.cost.loss_peak_bytes);
+    }
     rank.stages.push_back(pipeline.blocks[s]);
     if (s > 0) starts[s] = starts[s - 1] + pipeline.stages[s - 1].forward + pipeline.messages[s - 1];
   }

@@ -18,9 +18,10 @@ namespace weft {
 
 /// Least figures of a pipeline rank.
 struct RankBound {
-  double last_start_s = 0.0;     ///< when its last backward, of its first stage, starts
-  double end_s = 0.0;            ///< when all its passes have ended
-  int64_t activation_bytes = 0;  ///< kept for backward at once
+  double last_start_s = 0.0;             ///< when its last backward, of its first stage, starts
+  double end_s = 0.0;                    ///< when all its passes have ended
+  int64_t activation_bytes = 0;          ///< kept for backward at once
+  int64_t moved_bytes = 0;               ///< part of them that offloading of activations may move
   std::vector<StageBlocks> stages = {};  ///< its blocks; the first of them is the first stage
 };
 
@@ -31,7 +32,7 @@ struct PipelineInputs {
   const ScheduleFacts& schedule;
   std::vector<int> first_block;  ///< of each stage
   int micro_batches = 1;
-  double latency_s = 0.0;       ///< of a message between stages, at least
+  double latency_s = 0.0;  ///< of a message between stages, at least
   double seconds_per_byte = 0.0;
 };
 

@@ -1,6 +1,8 @@
 #include "weft/plan/search/schedule_facts.h"
 
 #include <algorithm>
+#include <map>
+#include <utility>
 
 #include "weft/base/error.h"
 #include "weft/program/build/make_schedule.h"
@@ -9,20 +11,28 @@ namespace weft {
 
 namespace {
 
-std::vector<int> most_in_flight(const Schedule& schedule, int rank, ScheduleFacts& facts) {
-  std::vector<int> now(schedule.rank_of_stage.size(), 0), most = now;
-  int sum = 0, most_sum = 0;
-  for (const Task& task : schedule.tasks[rank]) {
-    facts.splits |= task.kind == TaskKind::backward_input;
-    if (task.kind == TaskKind::backward_weight) continue;
-    const int change = task.kind == TaskKind::forward ? 1 : -1;
-    now[task.stage] += change;
-    sum += change;
+constexpr double kDeferredShare = 0.7;  ///< of its activations, for a transformer layer about; any will do
+
+/// Fills in what a rank's stages have in flight.
+void count_in_flight(int rank, ScheduleFacts& facts) {
+  std::map<int, std::pair<int, int>> now, most;  // by stage
+  double sum = 0.0, most_sum = 0.0;
+  for (const Task& task : facts.schedule.tasks[rank]) {
+    auto& [in_flight, deferred] = now[task.stage];
+    if (task.kind == TaskKind::forward) ++in_flight;
+    if (task.kind == TaskKind::backward || task.kind == TaskKind::backward_input) --in_flight;
+    if (task.kind == TaskKind::backward_input) ++deferred;
+    if (task.kind == TaskKind::backward_weight) --deferred;
+    sum = 0.0;
+    for (const auto& [stage, counts] : now) sum += counts.first + kDeferredShare * counts.second;
     if (sum <= most_sum) continue;
     most_sum = sum;
     most = now;
   }
-  return most;
+  for (const auto& [stage, counts] : most) {
+    facts.in_flight[stage] = counts.first;
+    facts.deferred[stage] = counts.second;
+  }
 }
 
 ScheduleFacts facts_of(const std::string& name, const PipelineShape& shape) {
@@ -35,8 +45,11 @@ ScheduleFacts facts_of(const std::string& name, const PipelineShape& shape) {
   }
   const Schedule& schedule = facts.schedule;
   facts.first_stage.resize(schedule.tasks.size());
+  facts.in_flight.resize(schedule.rank_of_stage.size());
+  facts.deferred.resize(schedule.rank_of_stage.size());
+  facts.splits = schedule_size(name, shape).splits_backward;
   for (int rank = 0; rank < schedule.num_ranks(); ++rank) {
-    facts.in_flight.push_back(most_in_flight(schedule, rank, facts));
+    count_in_flight(rank, facts);
     const auto first = std::find(schedule.rank_of_stage.begin(), schedule.rank_of_stage.end(), rank);
     facts.first_stage[rank] = static_cast<int>(first - schedule.rank_of_stage.begin());
   }

@@ -15,8 +15,9 @@ struct ScheduleFacts {
   Schedule schedule = {};
   std::string why_not = {};  ///< not empty: there is no such schedule
   bool splits = false;       ///< splits backward
-  /// By rank and stage: micro-batches in flight, when the rank's stages together have the most.
-  std::vector<std::vector<int>> in_flight = {};
+  /// By stage: micro-batches in flight, and those of which only the second part of the backward is left, at the time when its
+  /// rank's stages have most.
+  std::vector<int> in_flight = {}, deferred = {};
   std::vector<int> first_stage = {};  ///< by rank
 };
 

@@ -74,8 +74,8 @@ std::vector<int64_t> micro_batches(const Recipe& recipe, const SpaceFacts& facts
 void set_pipeline(SearchSpace& space, const SpaceFacts& facts, const Kept& kept) {
   const LayoutRecipe& layout = space.base.layout;
   space.pp = kept.or_all("layout.pp", static_cast<int>(layout.pp), divisors(space.world, facts.blocks));
-  space.schedules = kept.or_all("layout.schedule", layout.schedule,
-                                {"1f1b", "gpipe", "interleaved", "zb-h1", "zb-h2", "zb-v", "naive"});
+  space.schedules =
+      kept.or_all("layout.schedule", layout.schedule, {"1f1b", "gpipe", "interleaved", "zb-h1", "zb-h2", "zb-v", "naive"});
   space.chunks = kept.or_all("layout.chunks", static_cast<int>(layout.chunks), {2, 4});
   space.stages = kept.or_all("layout.stages", layout.stages, {"auto", "even"});
 }
@@ -83,8 +83,8 @@ void set_pipeline(SearchSpace& space, const SpaceFacts& facts, const Kept& kept)
 void set_states(SearchSpace& space, const Hardware& hardware, const Kept& kept) {
   const LayoutRecipe& layout = space.base.layout;
   const ShardLevel level = kShardLevels.value_of(layout.shard_level, "layout.shard_level");
-  space.levels = kept.or_all(
-      "layout.shard_level", level, {ShardLevel::none, ShardLevel::optimizer, ShardLevel::gradients, ShardLevel::parameters});
+  space.levels = kept.or_all("layout.shard_level", level,
+                             {ShardLevel::none, ShardLevel::optimizer, ShardLevel::gradients, ShardLevel::parameters});
   space.reshard = kept.or_all("layout.reshard_after_forward", layout.reshard_after_forward, {true, false});
   space.inner_shards = {false, true};
   space.prefetch = kept.or_all("layout.prefetch", static_cast<int>(layout.prefetch), {1, 2});
@@ -120,9 +120,9 @@ SearchSpace search_space(const Recipe& recipe, int world, const Hardware& hardwa
   space.cp = kept.or_all("layout.cp", static_cast<int>(layout.cp), divisors(world, most_cp));
   space.sequence_parallel = kept.or_all("layout.sequence_parallel", layout.sequence_parallel,
                                         facts.tokens > 0 ? std::vector{false, true} : std::vector{false});
-  space.attention_over = kept.or_all("layout.context_attention",
-                                     kContextMethods.value_of(layout.context_attention, "layout.context_attention"),
-                                     {ContextMethod::ring, ContextMethod::all_to_all});
+  space.attention_over =
+      kept.or_all("layout.context_attention", kContextMethods.value_of(layout.context_attention, "layout.context_attention"),
+                  {ContextMethod::ring, ContextMethod::all_to_all});
   space.recompute = recompute_choices(layout, facts, kept);
   set_pipeline(space, facts, kept);
   set_states(space, hardware, kept);
@@ -141,8 +141,10 @@ std::vector<std::string> lines_of(const SearchSpace& space) {
   };
   std::vector<std::string> recompute;
   for (const auto& [attention, every] : space.recompute) {
-    recompute.push_back(every > 1 ? fmt::format("every {} blocks", every)
-                                  : every == 1 ? "all blocks" : attention ? "attention" : "none");
+    recompute.push_back(every > 1    ? fmt::format("every {} blocks", every)
+                        : every == 1 ? "all blocks"
+                        : attention  ? "attention"
+                                     : "none");
   }
   add("batch.micro", space.micro);
   add("layout.tp", space.tp);

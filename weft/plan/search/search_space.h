@@ -21,28 +21,28 @@ struct SearchSpace {
   int world = 1;
   std::vector<int64_t> micro = {};
   std::vector<int> pp = {}, cp = {}, tp = {};
-  std::vector<bool> sequence_parallel = {};               ///< with tp
-  std::vector<ContextMethod> attention_over = {};         ///< with cp
-  std::vector<Precision> precision = {};                  ///< one, unless it is varied
-  std::vector<RecomputeChoice> recompute = {};            ///< per block
-  std::vector<std::string> schedules = {}, stages = {};   ///< with pp
-  std::vector<int> chunks = {};                           ///< with schedule = "interleaved"
-  std::vector<ShardLevel> levels = {};                    ///< `none` with replicas only
-  std::vector<bool> reshard = {}, inner_shards = {};      ///< with level parameters; inner: the shards of a host
-  std::vector<int> prefetch = {};                         ///< with levels gradients and parameters
+  std::vector<bool> sequence_parallel = {};                ///< with tp
+  std::vector<ContextMethod> attention_over = {};          ///< with cp
+  std::vector<Precision> precision = {};                   ///< one, unless it is varied
+  std::vector<RecomputeChoice> recompute = {};             ///< per block
+  std::vector<std::string> schedules = {}, stages = {};    ///< with pp
+  std::vector<int> chunks = {};                            ///< with schedule = "interleaved"
+  std::vector<ShardLevel> levels = {};                     ///< `none` with replicas only
+  std::vector<bool> reshard = {}, inner_shards = {};       ///< with level parameters; inner: the shards of a host
+  std::vector<int> prefetch = {};                          ///< with levels gradients and parameters
   std::optional<int64_t> dp = {}, shard = {}, inner = {};  ///< kept
   int ranks_per_host = 1;
-  bool offloads = false;              ///< the hardware has memory to offload to
-  StateChoice kept_offload = {};      ///< offload of all layouts
+  bool offloads = false;                                                              ///< the hardware has memory to offload to
+  StateChoice kept_offload = {};                                                      ///< offload of all layouts
   bool keeps_optimizer = false, keeps_parameters = false, keeps_activations = false;  ///< their offload is kept
 };
 
 /// Facts of the recipe's model that limit its space.
 struct SpaceFacts {
   int blocks = 1;
-  int64_t tokens = 0;                  ///< per sample; 0: it reads images
-  bool recomputes_attention = false;   ///< layout.recompute = "attention" changes its costs
-  std::optional<int64_t> micro = {};   ///< the only micro-batch: another would change results, or has no measured times
+  int64_t tokens = 0;                 ///< per sample; 0: it reads images
+  bool recomputes_attention = false;  ///< layout.recompute = "attention" changes its costs
+  std::optional<int64_t> micro = {};  ///< the only micro-batch: another would change results, or has no measured times
 };
 
 /// Returns the space of a recipe. `kept` and `varied` as in SearchOptions; throws InputError for unknown ones.

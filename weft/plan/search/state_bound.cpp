@@ -82,7 +82,8 @@ class StateBound {
   }
 
   /// Weights are gathered for each micro-batch, unless the block is the only one of its stage; and again for backward, unless
-  /// the block's forward or backward may come right before.
+  /// the block's forward or backward may come right before. Weights kept until backward may stay for the next forward in a
+  /// stage's first block, which may come right after.
   void add_gathers(const StageBlocks& stage, int block, RankTraffic& traffic) const {
     const double once = gather(block);
     if (states_.level != ShardLevel::parameters) {
@@ -90,7 +91,7 @@ class StateBound {
       traffic.least_gather_s = traffic.least_gather_s > 0.0 ? std::min(traffic.least_gather_s, once) : once;
       return;
     }
-    if (stage.last - stage.first == 1) return;
+    if (stage.last - stage.first == 1 || (!states_.reshard && block == stage.first)) return;
     const bool is_inside = block > stage.first && block + 1 < stage.last && states_.reshard;
     const double again = !is_inside ? 0.0 : states_.inner_shards > 1 ? inner_gather(block) : once;
     traffic.all_s += inputs_.micro_batches * (once + again);
@@ -113,28 +114,53 @@ double least_seconds(const StateInputs& inputs, const StateChoice& states, const
   return StateBound(inputs, states, rings).seconds();
 }
 
+namespace {
+
+/// Elements of a rank's blocks.
+struct Elements {
+  int64_t weights = 0, trained = 0, state = 0;
+  int64_t largest_weights = 0, largest_trained = 0;  ///< of one block
+};
+
+Elements elements_of(const RankBound& rank, const ModelCost& cost) {
+  Elements sum;
+  for (const StageBlocks& stage : rank.stages) {
+    for (int b = stage.first; b < stage.last; ++b) {
+      const BlockCost& block = cost.blocks[b];
+      const int64_t weights = block.numel + block.frozen_numel;
+      sum.trained += block.numel;
+      sum.weights += weights;
+      sum.state += block.numel * block.states;
+      sum.largest_weights = std::max(sum.largest_weights, weights);
+      sum.largest_trained = std::max(sum.largest_trained, block.numel);
+    }
+  }
+  return sum;
+}
+
+/// Whole weights that are gathered, and what the inner axis keeps of them.
+int64_t gathered_elements(const Elements& elements, const StateChoice& states, bool alternates) {
+  const int64_t whole = states.reshard || !alternates ? elements.largest_weights : elements.weights;
+  return whole + (states.inner_shards > 1 ? elements.weights / states.inner_shards : 0);
+}
+
+}  // namespace
+
 int64_t least_bytes(const StateInputs& inputs, const StateChoice& states) {
   const int shards = states.level == ShardLevel::none ? 1 : states.shard;
   const bool shards_weights = states.level == ShardLevel::parameters, shards_gradients = states.level >= ShardLevel::gradients;
+  const bool alternates = inputs.ranks.size() == 1;  // each forward's backward comes next
   int64_t most = 0;
   for (const RankBound& rank : inputs.ranks) {
-    int64_t weights = 0, numel = 0, state = 0, largest = 0;
-    for (const StageBlocks& stage : rank.stages) {
-      for (int b = stage.first; b < stage.last; ++b) {
-        const BlockCost& block = inputs.cost.blocks[b];
-        numel += block.numel;
-        weights += block.numel + block.frozen_numel;
-        state += block.numel * block.states;
-        largest = std::max(largest, block.numel + block.frozen_numel);
-      }
-    }
-    int64_t bytes = numel * inputs.gradient_bytes / (shards_gradients ? shards : 1);
-    if (!shards_weights) bytes += weights * inputs.weight_bytes;
-    if (shards_weights && !states.offload_parameters) bytes += weights / shards * inputs.weight_bytes;
-    if (shards_weights && shards > 1) bytes += largest * inputs.weight_bytes;
-    if (!states.offload_parameters && inputs.weight_bytes < kFloatBytes) bytes += weights / shards * kFloatBytes;
-    if (!states.offload_optimizer) bytes += state / shards * kFloatBytes;
-    if (!states.offload_activations) bytes += rank.activation_bytes;
+    const Elements elements = elements_of(rank, inputs.cost);
+    int64_t bytes = elements.trained * inputs.gradient_bytes / (shards_gradients ? shards : 1);
+    if (shards_gradients) bytes += elements.largest_trained * inputs.gradient_bytes;
+    if (!shards_weights) bytes += elements.weights * inputs.weight_bytes;
+    if (shards_weights && !states.offload_parameters) bytes += elements.weights / shards * inputs.weight_bytes;
+    if (shards_weights) bytes += gathered_elements(elements, states, alternates) * inputs.weight_bytes;
+    if (!states.offload_parameters && inputs.weight_bytes < kFloatBytes) bytes += elements.weights / shards * kFloatBytes;
+    if (!states.offload_optimizer) bytes += elements.state / shards * kFloatBytes;
+    bytes += rank.activation_bytes - (states.offload_activations ? rank.moved_bytes : 0);
     most = std::max(most, bytes);
   }
   return most;

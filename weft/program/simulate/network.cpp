@@ -105,13 +105,14 @@ const Ring& Network::ring(AxisSet axes, int block) {
   const auto [found, is_new] = rings_.try_emplace({axes, block});
   Ring& ring = found->second;
   if (!is_new) return ring;
-  const int world = ranks_.mesh().world();
-  std::vector<bool> seen(world, false);
-  for (int rank = 0; rank < world; ++rank) {
-    if (seen[rank]) continue;
-    const std::vector<int> line = ranks_.members(rank, axes, block);
-    for (int member : line) seen[member] = true;
-    add_line(ring, line, axes);
+  const AxisSet along = block >= 0 ? kPipelineAxis : axes, others = AxisSet::of_bits(kAllAxes.bits() & ~along.bits());
+  const int on_host = std::min(hardware_.ranks_per_host, ranks_.mesh().world());
+  std::vector<bool> seen(on_host,
+                         false);  // all lines have the same steps: those that begin at the same place of a host are alike
+  for (const int first : ranks_.members(0, others)) {
+    auto known = seen[first % on_host];
+    if (!known) add_line(ring, ranks_.members(first, axes, block), axes);
+    known = true;
   }
   return ring;
 }

@@ -1,0 +1,215 @@
+// The search for layouts against simulating every layout of its space.
+#include "weft/plan/search/layout_search.h"
+
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <memory>
+
+#include "tests/support/refusal.h"
+#include "tests/support/seeds.h"
+#include "weft/base/error.h"
+#include "weft/plan/forecast.h"
+#include "weft/plan/layout/planned_device.h"
+#include "weft/plan/search/layout_bounds.h"
+#include "weft/plan/search/search_space.h"
+#include "weft/plan/search/space_facts.h"
+#include "weft/recipe/read/read_recipe.h"
+
+namespace weft::layout_search_test {
+namespace {
+
+using ::testing::HasSubstr;
+
+constexpr unsigned kSpaces = test::cases(12);
+
+Recipe recipe_of(const std::string& model, const std::vector<std::string>& overrides = {}) {
+  return parse_recipe(fmt::format("model = {{ {} }}\ndata = {{ name = \"{}\", path = \"none\" }}\nbatch = {{ global = 8 }}\n"
+                                  "optimizer = {{ name = \"adamw\", lr = 1e-3 }}\nrun = {{ steps = 1 }}\n",
+                                  model, model.find("context") == std::string::npos ? "images" : "text"),
+                      "layout_search_test", overrides);
+}
+
+/// A rate or a time between 1 and 1000 times `least`.
+double number(test::Random& random, double least) { return least * std::pow(10.0, random.below(301) / 100.0); }
+
+Hardware random_hardware(test::Random& random) {
+  Hardware hardware{.name = "random",
+                    .kind = random.one_in(3) ? "cpu" : "cuda",
+                    .flops = number(random, 1e10),
+                    .efficiency = 0.1 * (1 + random.below(10)),
+                    .memory_bytes_per_s = number(random, 1e9),
+                    .launch_s = random.one_in(2) ? 0.0 : number(random, 1e-8),
+                    .ranks_per_host = 1 << random.below(3),
+                    .intra_host = {.latency_s = number(random, 1e-8), .bytes_per_s = number(random, 1e8)},
+                    .inter_host = {.latency_s = number(random, 1e-7), .bytes_per_s = number(random, 1e7)},
+                    .offload = {.latency_s = number(random, 1e-8), .bytes_per_s = number(random, 1e8)}};
+  hardware.narrow_flops = 2.0 * hardware.flops;
+  if (hardware.kind == "cpu") {
+    hardware.overlap = random.one_in(2);
+    hardware.two_levels = random.one_in(2);
+    return hardware;
+  }
+  if (random.one_in(2)) hardware.host_launch_s = number(random, 1e-8);
+  if (random.one_in(3)) return hardware;
+  hardware.operators = OperatorCosts{.products = {.processors = 4.0, .efficiency = 0.8, .fill = 8.0, .start_s = 1e-6},
+                                     .attention = {.forward = 0.5, .backward = 0.4, .half_length = 8.0, .start_s = 1e-6},
+                                     .memory_bound = {.efficiency = 0.7, .start_s = 1e-6}};
+  hardware.collectives = CollectiveCosts{.start_s = number(random, 1e-8),
+                                         .all_reduce_start_s = number(random, 1e-8),
+                                         .half_rate_bytes = random.one_in(2) ? 0.0 : number(random, 1e3),
+                                         .half_rate_power = 0.7,
+                                         .hop_s = number(random, 1e-8),
+                                         .taken_from_compute = random.one_in(2) ? 0.0 : 0.27};
+  return hardware;
+}
+
+/// A case: a recipe, some of whose keys stay, so that its space is small enough to simulate all of it.
+struct Case {
+  Recipe recipe;
+  int world = 1;
+  Hardware hardware;
+  SearchOptions options;
+};
+
+Case random_case(test::Random& random) {
+  const std::string model = random.of<std::string>({
+      "name = \"gpt\", layers = 6, heads = 2, width = 32, context = 16, tied_embeddings = true",
+      "name = \"gpt\", layers = 3, heads = 4, width = 64, context = 32",
+      "name = \"llama\", layers = 4, heads = 4, kv_heads = 2, width = 32, context = 16",
+      "name = \"mlp\", layers = 4, width = 64, image_size = 8",
+      "name = \"resnet\", depth = 8, image_size = 8",
+  });
+  const bool sharded = random.one_in(2);
+  const int world = 2 << random.below(2);
+  std::vector<std::string> overrides = {fmt::format("layout.precision={}", random.of<std::string>({"fp32", "bf16"})),
+                                        fmt::format("optimizer.clip={}", random.below(2)),
+                                        fmt::format("layout.pp={}", std::min(1 << random.below(3), world)),
+                                        fmt::format("batch.micro={}", 1 << random.below(3)),
+                                        fmt::format("layout.recompute={}", random.of<std::string>({"none", "blocks"}))};
+  if (sharded) overrides.emplace_back("layout.shard_level=parameters");
+  if (sharded) overrides.push_back(fmt::format("layout.prefetch={}", 1 + random.below(2)));
+  Case result{.recipe = recipe_of(model, overrides), .world = world, .hardware = random_hardware(random)};
+  result.options = {.most = 1 + random.below(6), .kept = {"layout.prefetch"}};
+  if (random.one_in(2)) result.options.kept.emplace_back("layout.recompute");
+  if (sharded && random.one_in(2)) result.options.kept.emplace_back("layout.shard_level");
+  result.options.kept.emplace_back(random.one_in(2) ? "layout.pp" : "batch.micro");
+  return result;
+}
+
+/// A simulated layout.
+struct Simulated {
+  LayoutChoice choice;
+  double step_s = 0.0;
+  int64_t bytes = 0;
+};
+
+/// Every layout of a space, simulated one by one as `weft simulate` does; checks its bounds.
+class Everything {
+ public:
+  Everything(const Case& of, const SearchSpace& space, std::shared_ptr<CostTable> costs)
+      : of_(of), space_(space), costs_(costs), bounds_(space_, of.hardware, costs) {
+    for (const BlockChoice& blocks : block_choices(space_)) {
+      for (const PipelineChoice& pipeline : pipeline_choices(space_, blocks)) {
+        for (const StateChoice& states : state_choices(space_, blocks, pipeline)) {
+          simulate({.blocks = blocks, .pipeline = pipeline, .states = states});
+        }
+      }
+    }
+  }
+
+  const std::vector<Simulated>& all() const { return all_; }
+
+  /// The fastest that fit, where those that do not may be offloaded.
+  std::vector<double> best(double limit) {
+    std::vector<double> seconds;
+    const auto plain = all_;
+    for (const Simulated& layout : plain) {
+      if (static_cast<double>(layout.bytes) <= limit) {
+        seconds.push_back(layout.step_s);
+        continue;
+      }
+      for (const StateChoice& states : offloaded(space_, layout.choice)) {
+        const size_t before = all_.size();
+        simulate({layout.choice.blocks, layout.choice.pipeline, states});
+        if (all_.size() == before || static_cast<double>(all_.back().bytes) > limit) continue;
+        EXPECT_GE(all_.back().step_s, layout.step_s * (1.0 - 1e-9)) << "offloading makes it faster";
+        seconds.push_back(all_.back().step_s);
+      }
+    }
+    std::sort(seconds.begin(), seconds.end());
+    return seconds;
+  }
+
+ private:
+  void simulate(const LayoutChoice& choice) {
+    const Recipe recipe = weft::recipe_of(space_, choice);
+    RecipeSimulation step;
+    try {
+      step = recipe_simulation(recipe, of_.world, of_.hardware, {}, costs_);
+    } catch (const InputError&) {
+      return;
+    }
+    const CountedChoice counted = bounds_.counted(choice);
+    if (bounds_.repeats_stages(counted)) return;
+    Simulated result{.choice = choice, .step_s = step.simulation.step_s};
+    for (const SimulatedRank& rank : step.simulation.ranks) {
+      result.bytes = std::max({result.bytes, rank.memory.total(), rank.memory.reserved_bytes});
+    }
+    check_bounds(counted, result, recipe);
+    all_.push_back(result);
+  }
+
+  void check_bounds(const CountedChoice& counted, const Simulated& result, const Recipe& recipe) {
+    SCOPED_TRACE(layout_forecast(recipe, of_.world, of_.hardware, costs_).text);
+    EXPECT_LE(bounds_.seconds_of_blocks(counted), result.step_s);
+    EXPECT_LE(bounds_.seconds_of_pipeline(counted), result.step_s);
+    EXPECT_LE(bounds_.seconds(counted), result.step_s);
+    EXPECT_LE(bounds_.refined_seconds(counted), result.step_s);
+    EXPECT_LE(bounds_.bytes(counted), result.bytes);
+  }
+
+  const Case& of_;
+  const SearchSpace& space_;
+  std::shared_ptr<CostTable> costs_;
+  LayoutBounds bounds_;
+  std::vector<Simulated> all_;
+};
+
+TEST(LayoutSearch, FindsWhatSimulatingEveryLayoutFinds) {
+  for (const unsigned seed : test::seeds(kSpaces)) {
+    SCOPED_TRACE(test::replay(seed));
+    test::Random random(seed);
+    Case one = random_case(random);
+    const Recipe planned = for_hardware(one.recipe, one.hardware);
+    const auto costs = std::make_shared<CostTable>(planned);
+    const SearchSpace space = search_space(planned, one.world, one.hardware,
+                                           space_facts(planned, one.world, one.hardware, *costs), one.options.kept, {});
+    Everything everything(one, space, costs);
+    if (everything.all().empty()) {  // the kept keys do not go together
+      const SearchResult none = search_layouts(one.recipe, one.world, one.hardware, one.options, costs);
+      EXPECT_TRUE(none.best.empty());
+      EXPECT_EQ(none.illegal, none.layouts);
+      continue;
+    }
+    const int64_t some = random.of(everything.all()).bytes;
+    one.options.memory_bytes = static_cast<double>(some) * (random.one_in(3) ? 100.0 : 1.0);
+    std::vector<double> expected = everything.best(one.options.memory_bytes);
+    expected.resize(std::min(expected.size(), static_cast<size_t>(one.options.most)));
+
+    const SearchResult found = search_layouts(one.recipe, one.world, one.hardware, one.options, costs);
+    std::vector<double> seconds;
+    for (const LayoutForecast& layout : found.best) {
+      seconds.push_back(layout.step_s);
+      EXPECT_LE(std::max(layout.memory_bytes, layout.reserved_bytes), one.options.memory_bytes) << layout.text;
+    }
+    EXPECT_EQ(seconds, expected);
+    EXPECT_GE(found.layouts, found.illegal + found.over_memory + found.bounded);
+  }
+}
+
+}  // namespace
+}  // namespace weft::layout_search_test
