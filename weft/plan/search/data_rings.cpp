@@ -44,7 +44,7 @@ const DataRings& DataRingTable::at(const MeshSizes& mesh, int inner_shards, bool
   if (sharded) rings.shard = network.ring(kShardAxis);
   if (inner_shards > 1) rings.inner = network.ring(kInnerAxis);
   rings.replicas = network.ring(replica_axes(frame));
-  rings.overlap = network.overlaps_compute((sharded ? rings.shard : rings.replicas).port);
+  rings.overlap = {network.overlaps_compute(Port::host), network.overlaps_compute(Port::network)};
   return known_.emplace(key, rings).first->second;
 }
 

@@ -1,6 +1,7 @@
 // DataRings: rings of a mesh's data-parallel axes, along which states are sharded and gradients summed.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <map>
 #include <tuple>
@@ -13,10 +14,10 @@ namespace weft {
 
 /// Rings of one mesh.
 struct DataRings {
-  Ring shard = {};      ///< ranks that share a replica's state
-  Ring inner = {};      ///< neighbours that keep weights until backward
-  Ring replicas = {};   ///< ranks with the same part of the state
-  bool overlap = true;  ///< they move bytes beside compute
+  Ring shard = {};                                     ///< ranks that share a replica's state
+  Ring inner = {};                                     ///< neighbours that keep weights until backward
+  Ring replicas = {};                                  ///< ranks with the same part of the state
+  std::array<bool, kNumPorts> overlap = {true, true};  ///< by port: collectives move bytes beside compute
   /// Seconds of a gather or reduce-scatter of `bytes` in total over the shards.
   double over_shards(Op op, int64_t bytes) const;
   /// Seconds of a gather of `bytes` over the inner axis.

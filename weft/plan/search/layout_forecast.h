@@ -7,27 +7,11 @@
 #include <vector>
 
 #include "weft/plan/cost/cost_table.h"
+#include "weft/plan/search/layout_text.h"
 #include "weft/program/simulate/hardware.h"
 #include "weft/recipe/recipe.h"
 
 namespace weft {
-
-/// A recipe's key and its value, as `--set` takes them.
-struct KeyValue {
-  std::string key;
-  std::string value;
-};
-
-/// Approaches as texts of the field name them, by what a layout does.
-enum class Approach : uint8_t {
-  single_device,   ///< one rank
-  replicas,        ///< data parallel, with whole states
-  sharded_states,  ///< data parallel, with sharded optimizer states or gradients
-  sharded,         ///< data parallel, with sharded weights
-  pipeline,        ///< stages, with or without replicas
-  tensor,          ///< layers or sequences divided, with or without replicas
-  hybrid,          ///< stages, and layers or sequences divided
-};
 
 /// A layout of the recipe and its predicted step.
 struct LayoutForecast {

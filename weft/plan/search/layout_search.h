@@ -12,6 +12,7 @@
 
 #include "weft/plan/cost/cost_table.h"
 #include "weft/plan/search/layout_forecast.h"
+#include "weft/plan/search/refusals.h"
 #include "weft/program/simulate/hardware.h"
 #include "weft/recipe/recipe.h"
 
@@ -23,13 +24,6 @@ struct SearchOptions {
   double memory_bytes = 0.0;             ///< limit per rank; 0: Hardware::memory_bytes
   std::vector<std::string> kept = {};    ///< keys whose values in the recipe stay: "layout.tp", "batch.micro"
   std::vector<std::string> varied = {};  ///< further keys to search, whose values change results: "layout.precision"
-};
-
-/// A group of layouts that the result leaves out.
-struct LeftOut {
-  std::string text;     ///< what: "ZeRO-1, recompute none"
-  std::string why;      ///< "over memory by 3.1 GiB or more", "batch.global = 30 does not divide over 8 ranks; ..."
-  int64_t layouts = 0;  ///< how many
 };
 
 /// Result of a search.

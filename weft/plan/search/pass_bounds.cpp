@@ -61,18 +61,13 @@ PassBound pass_bound(const BlockCost& cost, int block, LaneTime& time) {
   return bound;
 }
 
-double update_seconds(const Program& frame, const Hardware& hardware) {
-  const WorkTime work(frame, hardware);
-  return work.seconds({.op = Op::norm, .last = frame.num_blocks()}) +
-         work.seconds({.op = Op::update, .last = frame.num_blocks()});
-}
-
-/// Seconds per owned element, without what does not depend on it: by how much halving the elements shortens updates.
-double update_seconds_per_element(Program frame, const Hardware& hardware) {
-  const double whole = update_seconds(frame, hardware);
+/// Seconds of an operation per owned element, without what does not depend on it: by how much halving the elements shortens it.
+double seconds_per_element(Op op, Program frame, const Hardware& hardware) {
+  const Instruction x{.op = op, .last = frame.num_blocks()};
+  const double whole = WorkTime(frame, hardware).seconds(x);
   const auto numel = static_cast<double>(std::accumulate(frame.block_numel.begin(), frame.block_numel.end(), int64_t{0}));
   frame.shards = 2;
-  return numel > 0.0 ? std::max(whole - update_seconds(frame, hardware), 0.0) * 2.0 / numel : 0.0;
+  return numel > 0.0 ? std::max(whole - WorkTime(frame, hardware).seconds(x), 0.0) * 2.0 / numel : 0.0;
 }
 
 }  // namespace
@@ -82,7 +77,9 @@ PassBounds pass_bounds(const ModelCost& cost, const LayoutOptions& options, cons
   const int replicas = std::min(hardware.ranks_per_host, world / (counts.tp * counts.cp));
   const Program frame = frame_of(cost, options, counts, replicas);
   LaneTime time(cost, frame, hardware);
-  PassBounds result{.blocks = {}, .update_s = update_seconds_per_element(frame, hardware)};
+  PassBounds result{.blocks = {},
+                    .norm_s = seconds_per_element(Op::norm, frame, hardware),
+                    .update_s = seconds_per_element(Op::update, frame, hardware)};
   std::map<std::tuple<SharedOperators, const BlockTime*, int64_t>, PassBound> known;  // of blocks with counted operators
   for (int b = 0; b < frame.num_blocks(); ++b) {
     const BlockCost& block = cost.blocks[b];

@@ -27,7 +27,8 @@ struct PassBound {
 /// Bounds of a model's blocks.
 struct PassBounds {
   std::vector<PassBound> blocks = {};
-  double update_s = 0.0;  ///< least seconds of norm and update per element that a rank owns
+  double norm_s = 0.0;    ///< least seconds of the norm per element that a rank owns, before ranks exchange it
+  double update_s = 0.0;  ///< the same of the update
 };
 
 /// Returns the bounds for these options and counts on a mesh of `world` ranks, of which cp and tp count, without recompute.

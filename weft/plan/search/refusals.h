@@ -6,9 +6,14 @@
 #include <string>
 #include <vector>
 
-#include "weft/plan/search/layout_search.h"
-
 namespace weft {
+
+/// A group of layouts that the result leaves out.
+struct LeftOut {
+  std::string text;     ///< what: "ZeRO-1, recompute none"
+  std::string why;      ///< "over memory by 3.1 GiB or more", "batch.global = 30 does not divide over 8 ranks; ..."
+  int64_t layouts = 0;  ///< how many
+};
 
 class Refusals {
  public:

@@ -1,6 +1,7 @@
 #include "weft/plan/search/state_bound.h"
 
 #include <algorithm>
+#include <array>
 
 #include "weft/program/build/step_layout.h"
 
@@ -8,10 +9,17 @@ namespace weft {
 
 namespace {
 
+/// Seconds by port, each of which takes one collective at a time.
+struct PortSeconds {
+  std::array<double, kNumPorts> seconds = {};
+  double& of(const Ring& ring) { return seconds[static_cast<size_t>(ring.port)]; }
+  double longest() const { return *std::max_element(seconds.begin(), seconds.end()); }
+};
+
 /// What a pipeline rank moves over the data-parallel axes.
 struct RankTraffic {
-  double last_sums_s = 0.0;      ///< sums that wait for the rank's last backward
-  double all_s = 0.0;            ///< all of a step
+  PortSeconds last_sums = {};    ///< sums that wait for the rank's last backward
+  PortSeconds all = {};          ///< all of a step
   double gathers_after_s = 0.0;  ///< of updated weights
   double least_gather_s = 0.0;   ///< one of them
 };
@@ -26,15 +34,23 @@ class StateBound {
     const double first = states_.level == ShardLevel::parameters ? gather(0) : 0.0;
     for (const RankBound& rank : inputs_.ranks) {
       const RankTraffic traffic = traffic_of(rank);
-      const double end = first + std::max(rank.end_s, rank.last_start_s + traffic.last_sums_s);
-      ready = std::max({ready, end, traffic.all_s, rings_.overlap ? 0.0 : rank.end_s + traffic.all_s});
-      const double update = inputs_.passes.update_s * static_cast<double>(numel(rank)) / shards();
+      const double end = first + std::max(rank.end_s, rank.last_start_s + traffic.last_sums.longest());
+      const double owned = static_cast<double>(numel(rank)) / shards();
+      const double norm = inputs_.passes.norm_s * owned, update = inputs_.passes.update_s * owned;
+      ready = std::max({ready, end + norm, traffic.all.longest(), rank.end_s + held_seconds(traffic)});
       tail = std::max({tail, update + traffic.least_gather_s, traffic.gathers_after_s});
     }
     return ready + tail;
   }
 
  private:
+  /// Collectives that do not overlap compute.
+  double held_seconds(const RankTraffic& traffic) const {
+    double sum = 0.0;
+    for (size_t port = 0; port < kNumPorts; ++port) sum += rings_.overlap[port] ? 0.0 : traffic.all.seconds[port];
+    return sum;
+  }
+
   int shards() const { return states_.level == ShardLevel::none ? 1 : states_.shard; }
   int64_t padded(int block) const { return padded_numel(inputs_.cost.blocks[block].numel, shards()); }
   int64_t weights(int block) const { return padded(block) + padded_numel(inputs_.cost.blocks[block].frozen_numel, shards()); }
@@ -60,8 +76,8 @@ class StateBound {
     RankTraffic traffic;
     int64_t first = 0;
     for (int b = rank.stages[0].first; b < rank.stages[0].last; ++b) first += padded(b);
-    traffic.last_sums_s = rings_.over_replicas(first * inputs_.gradient_bytes);
-    traffic.all_s = rings_.over_replicas(numel(rank) * inputs_.gradient_bytes);
+    traffic.last_sums.of(rings_.replicas) = rings_.over_replicas(first * inputs_.gradient_bytes);
+    traffic.all.of(rings_.replicas) = rings_.over_replicas(numel(rank) * inputs_.gradient_bytes);
     return traffic;
   }
 
@@ -73,8 +89,10 @@ class StateBound {
         if (inputs_.cost.blocks[b].numel == 0) continue;
         const int64_t bytes = padded(b) * inputs_.gradient_bytes;
         const double scatter = rings_.over_shards(Op::reduce_scatter, bytes), sum = rings_.over_replicas(bytes / shards());
-        if (s == 0) traffic.last_sums_s += scatter + sum;
-        traffic.all_s += (every && !is_tied(b) ? inputs_.micro_batches : 1) * scatter + sum;
+        traffic.all.of(rings_.shard) += (every && !is_tied(b) ? inputs_.micro_batches : 1) * scatter;
+        traffic.all.of(rings_.replicas) += sum;
+        if (s == 0) traffic.last_sums.of(rings_.shard) += scatter;
+        if (s == 0) traffic.last_sums.of(rings_.replicas) += sum;
         add_gathers(rank.stages[s], b, traffic);
       }
     }
@@ -82,8 +100,8 @@ class StateBound {
   }
 
   /// Weights are gathered for each micro-batch, unless the block is the only one of its stage; and again for backward, unless
-  /// the block's forward or backward may come right before. Weights kept until backward may stay for the next forward in a
-  /// stage's first block, which may come right after.
+  /// the block's forward or backward may come right before. Weights kept until backward, or a part of them, may stay for the
+  /// next forward in a stage's first block, which may come right after.
   void add_gathers(const StageBlocks& stage, int block, RankTraffic& traffic) const {
     const double once = gather(block);
     if (states_.level != ShardLevel::parameters) {
@@ -92,9 +110,12 @@ class StateBound {
       return;
     }
     if (stage.last - stage.first == 1 || (!states_.reshard && block == stage.first)) return;
-    const bool is_inside = block > stage.first && block + 1 < stage.last && states_.reshard;
-    const double again = !is_inside ? 0.0 : states_.inner_shards > 1 ? inner_gather(block) : once;
-    traffic.all_s += inputs_.micro_batches * (once + again);
+    const bool is_first = block == stage.first, is_inside = !is_first && block + 1 < stage.last && states_.reshard;
+    const bool has_inner = states_.inner_shards > 1;
+    const double all_micro_batches = inputs_.micro_batches;
+    traffic.all.of(rings_.shard) += (is_first && has_inner ? 1.0 : all_micro_batches) * once;
+    if (has_inner && (is_first || is_inside)) traffic.all.of(rings_.inner) += all_micro_batches * inner_gather(block);
+    if (!has_inner && is_inside) traffic.all.of(rings_.shard) += all_micro_batches * once;
   }
 
   bool is_tied(int block) const {
