@@ -1,17 +1,17 @@
 #include "weft/recipe/toml/hardware_file.h"
 
 #include <fmt/format.h>
-#include <toml++/toml.h>
 
 #include <algorithm>
 #include <array>
 #include <iterator>
-#include <sstream>
+#include <variant>
 
 #include "weft/base/file_error.h"
 #include "weft/base/input_file.h"
 #include "weft/base/target_device.h"
 #include "weft/recipe/toml/toml_reader.h"
+#include "weft/recipe/toml/toml_value.h"
 
 namespace weft {
 
@@ -126,32 +126,10 @@ Keys all_link_keys(Hardware& h, bool only_known) {
 
 /// Formats "name = value"; empty for a key without a value.
 std::string key_line(const FileKey& key) {
-  const auto text = [&key](const auto& value) {
-    using Value = std::remove_cvref_t<decltype(value)>;
-    if constexpr (std::is_same_v<Value, double>) {  // shortest round-trip form, which toml++ does not write
-      return fmt::format("{} = {}\n", key.name, value);
-    } else {
-      std::ostringstream line;
-      line << key.name << " = " << toml::value(value) << "\n";
-      return line.str();
-    }
-  };
-  const auto write = [&text, &key](const auto* target) -> std::string {
-    using Target = std::remove_cv_t<std::remove_pointer_t<decltype(target)>>;
-    if constexpr (std::is_same_v<Target, std::optional<double>> || std::is_same_v<Target, std::optional<int64_t>> ||
-                  std::is_same_v<Target, std::optional<bool>>) {
-      return *target ? text(**target) : "";
-    } else if constexpr (std::is_same_v<Target, std::string>) {
-      return target->empty() && !key.required ? "" : text(*target);
-    } else if constexpr (std::is_same_v<Target, uint64_t>) {
-      return text(static_cast<int64_t>(*target));
-    } else if constexpr (std::is_same_v<Target, RunLength>) {
-      return text(run_length_text(*target));
-    } else {
-      return text(*target);
-    }
-  };
-  return std::visit(write, key.target);
+  if (const auto* text = std::get_if<std::string*>(&key.target); text != nullptr && (*text)->empty() && !key.required)
+    return "";
+  const std::string value = toml_value(key.target);
+  return value.empty() ? "" : fmt::format("{} = {}\n", key.name, value);
 }
 
 Hardware parsed(const std::string& text, const std::string& path) {
