@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
+#include "weft/base/shipped_files.h"
 #include "weft/cli/command_table.h"
-#include "weft/cli/options/shipped_files.h"
 #include "weft/recipe/read/recipe_keys.h"
 
 namespace weft {

@@ -1,4 +1,4 @@
-#include "weft/cli/options/shipped_files.h"
+#include "weft/base/shipped_files.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
