@@ -1,0 +1,80 @@
+// check_order, find_remedies and the keys that layout = "auto" keeps.
+#include "weft/plan/advice/order_check.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "weft/plan/advice/auto_layout.h"
+#include "weft/plan/advice/remedies.h"
+#include "weft/recipe/read/read_recipe.h"
+
+namespace weft::order_check_test {
+namespace {
+
+constexpr const char* kToy = R"(
+model = { name = "gpt", layers = 4, heads = 2, width = 32, context = 32 }
+data = { name = "text", tokenizer = "bytes" }
+batch = { global = 32 }
+run = { steps = 20, device = "cpu" }
+)";
+
+Hardware machine(double bytes_per_s) {
+  Hardware hardware{.name = "toy", .flops = 1e9, .narrow_flops = 1e9, .overlap = false, .ranks_per_host = 4};
+  hardware.intra_host = {.latency_s = 0.0, .bytes_per_s = bytes_per_s};
+  hardware.inter_host = hardware.intra_host;
+  return hardware;
+}
+
+/// The step of a layout on the machine, as a search returns it.
+std::vector<LayoutForecast> forecasts(const Hardware& hardware, const std::vector<std::vector<std::string>>& layouts) {
+  std::vector<LayoutForecast> all;
+  for (const auto& keys : layouts) all.push_back(layout_forecast(parse_recipe(kToy, "toy.toml", keys), 2, hardware));
+  std::sort(all.begin(), all.end(), [](const auto& a, const auto& b) { return a.step_s < b.step_s; });
+  return all;
+}
+
+TEST(OrderCheck, NamesTheNumbersThatDecide) {
+  // Recompute costs operations, the sums of tensor parallelism bytes: with this link both take about as long.
+  const std::vector<std::vector<std::string>> two = {{"layout.recompute=blocks"}, {"layout.tp=2"}};
+  double low = 1e5, high = 1e9;
+  for (int i = 0; i < 60; ++i) {
+    const double rate = std::sqrt(low * high);
+    const LayoutForecast recompute = forecasts(machine(rate), {two[0]})[0], tensor = forecasts(machine(rate), {two[1]})[0];
+    (tensor.step_s > recompute.step_s ? low : high) = rate;
+  }
+  const Hardware close = machine(high * 1.01);
+  const OrderCheck check = check_order(forecasts(close, two), 2, close, nullptr);
+  EXPECT_EQ(check.layouts, 2);
+  ASSERT_FALSE(check.changes.empty());
+  for (const OrderChange& change : check.changes) EXPECT_EQ(change.fastest, 1u) << change.numbers;
+  EXPECT_TRUE(std::any_of(check.changes.begin(), check.changes.end(), [](const OrderChange& change) {
+    return change.numbers == "the links inside hosts" && change.slower > 1.0 && change.measured_by == "weft netcheck";
+  }));
+  const Hardware fast = machine(high * 100.0);
+  EXPECT_TRUE(check_order(forecasts(fast, two), 2, fast, nullptr).changes.empty()) << "far apart";
+  EXPECT_TRUE(check_order({}, 2, fast, nullptr).changes.empty());
+}
+
+TEST(AutoLayout, KeepsWhatTheRecipeSets) {
+  const Recipe recipe = parse_recipe(kToy, "toy.toml", {"layout=auto", "layout.precision=bf16", "batch.micro=2"});
+  EXPECT_TRUE(is_automatic(recipe));
+  EXPECT_EQ(keys_to_keep(recipe), (std::vector<std::string>{"batch.micro", "layout.precision"}));
+}
+
+TEST(Remedies, TriesTheCheapestFirst) {
+  Hardware small = machine(1e9);
+  small.memory_bytes = 400e3;
+  const Recipe recipe = parse_recipe(kToy, "toy.toml", {"layout.recompute=none"});
+  SearchOptions options{
+      .kept = {"layout.shard_level", "layout.recompute", "layout.pp", "layout.tp", "layout.cp", "batch.micro"}};
+  ASSERT_TRUE(search_layouts(recipe, 4, small, options).best.empty());
+  const std::vector<Remedy> remedies = find_remedies(recipe, 4, small, options, nullptr);
+  ASSERT_FALSE(remedies.empty());
+  EXPECT_TRUE(remedies.front().text.starts_with("without --keep ")) << remedies.front().text;
+  for (const Remedy& remedy : remedies) EXPECT_LE(remedy.forecast.memory_bytes, 400'000) << remedy.text;
+}
+
+}  // namespace
+}  // namespace weft::order_check_test

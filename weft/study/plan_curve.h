@@ -1,0 +1,55 @@
+// PlanCurve: the fastest layout of a recipe on several numbers of ranks and kinds of hardware, each found by a search. The
+// global batch is the same on all, as a training's is.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "weft/plan/search/layout_search.h"
+#include "weft/program/simulate/hardware.h"
+#include "weft/recipe/recipe.h"
+
+namespace weft {
+
+/// A length of training and what a rank costs.
+struct PlanBudget {
+  double tokens = 0.0;  ///< of the whole training; 0: not given
+  double price = 0.0;   ///< of a rank for an hour; 0: not given
+};
+
+/// One number of ranks on one kind of hardware.
+struct PlanPoint {
+  std::string hardware = {};                ///< Hardware::name
+  int ranks = 1;                            ///< number of ranks
+  std::optional<LayoutForecast> best = {};  ///< the fastest layout; empty: none fits
+  std::string reason = {};                  ///< why there is none
+};
+
+/// All points, by hardware, then by ranks.
+struct PlanCurves {
+  std::string recipe = {};  ///< its path
+  int64_t batch = 0;        ///< samples per step
+  PlanBudget budget = {};   ///< for days and cost
+  std::vector<PlanPoint> points = {};
+};
+
+/// Parses "gpus=8..4096", powers of two times the first, or "gpus=8,12,16". Throws InputError that names the option --what-if.
+std::vector<int> parse_what_if(const std::string& text);
+
+/// Searches for each number of `ranks` on each of `hardware`; a number on which no layout fits is a point with the reason.
+/// Throws as search_layouts() does, and InputError for a budget of tokens if the model reads images.
+PlanCurves plan_curves(const Recipe& recipe, const std::vector<Hardware>& hardware, const std::vector<int>& ranks,
+                       const SearchOptions& options, const PlanBudget& budget);
+
+/// Seconds of the training at this point. 0: no layout or no budget.
+double training_seconds(const PlanPoint& point, const PlanBudget& budget);
+/// Cost of the training at this point, in the unit of the price.
+double training_cost(const PlanPoint& point, const PlanBudget& budget);
+
+std::string plan_curves_table(const PlanCurves& curves);  ///< for people: a row per point, the smallest number that fits
+std::string plan_curves_json(const PlanCurves& curves);   ///< for scripts
+/// An SVG document: step time, or with a budget days of training, over ranks, a line per hardware; empty if nothing fits.
+std::string plan_curves_chart(const PlanCurves& curves);
+
+}  // namespace weft
