@@ -122,6 +122,7 @@ TEST(Recipe, EveryKeyReachesItsPlace) {
     reproducible_tp = 12
     noise_scale = true
     device = "cpu"
+    hardware = "h.toml"
     timeout_s = 7.5
     ports = "20000-20100"
   )",
@@ -155,9 +156,23 @@ TEST(Recipe, EveryKeyReachesItsPlace) {
   EXPECT_EQ(r.target + r.evaluate, "loss <= 2.1both");
   EXPECT_TRUE(r.noise_scale);
   EXPECT_EQ(r.seed, 42u);
-  EXPECT_EQ(r.device, "cpu");
+  EXPECT_EQ(r.device + " " + r.hardware, "cpu h.toml");
   EXPECT_EQ(r.timeout_s, 7.5);
   EXPECT_EQ(r.ports, "20000-20100");
+}
+
+TEST(Recipe, AWordStandsForALayout) {
+  const std::string text = kSmall;
+  for (const std::string& word : {"auto", "naive"}) {
+    EXPECT_EQ(parse_recipe(text + "layout = \"" + word + "\"\n", "r.toml").layout.style, word);
+    EXPECT_EQ(parse_recipe(text, "r.toml", {"layout=" + word}).layout.style, word) << "with --set";
+  }
+  const auto error_of = [&](const std::string& line) { return test::refusal([&] { parse_recipe(text + line, "r.toml"); }); };
+  EXPECT_NE(error_of("layout = \"atuo\"\n").find("layout.style must be one of \"mesh\", \"master\", \"naive\", \"auto\""),
+            std::string::npos)
+      << error_of("layout = \"atuo\"\n");
+  EXPECT_NE(error_of("run = \"auto\"\n"), "") << "no other section has one";
+  EXPECT_EQ(parse_recipe(text + "layout = { style = \"auto\", schedule = \"gpipe\" }\n", "r.toml").layout.schedule, "gpipe");
 }
 
 TEST(Recipe, ABatchMayGrowInPhases) {

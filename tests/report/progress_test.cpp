@@ -48,6 +48,19 @@ FinalReport final_report() {
   return r;
 }
 
+TEST(FinalTable, ShowsThePredictionBesideTheMeasurement) {
+  FinalReport r = final_report();
+  EXPECT_EQ(final_table(r).find("predicted"), std::string::npos);
+  EXPECT_EQ(nlohmann::json::parse(summary_json(r)).at("predicted"), nullptr);
+  r.predicted = StepPrediction{.hardware = "h", .step_s = 4.5e-3, .memory_mb = 210.0};
+  EXPECT_NE(final_table(r).find("  step           5.00 ms, predicted 4.50 ms (-10 %)\n"), std::string::npos) << final_table(r);
+  EXPECT_NE(final_table(r).find("195 to 201 MB per rank, predicted 210 MB (+4 %)\n"), std::string::npos) << final_table(r);
+  r.peak_device_mb = {100.0};
+  EXPECT_NE(final_table(r).find("100 MB per rank, predicted 210 MB (+110 %)\n"), std::string::npos) << "of the device";
+  EXPECT_NE(final_table(r).find("peak on host   195 to 201 MB per rank\n"), std::string::npos) << final_table(r);
+  EXPECT_EQ(nlohmann::json::parse(summary_json(r)).at("predicted").at("step_ms"), 4.5);
+}
+
 TEST(FinalTable, ShowsWaitsAndTheRateUsed) {
   FinalReport r = final_report();
   EXPECT_EQ(final_table(r).find("waited for it"), std::string::npos);

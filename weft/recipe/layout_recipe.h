@@ -9,14 +9,14 @@ namespace weft {
 
 /// The section [layout].
 struct LayoutRecipe {
-  std::string style = "mesh";              ///< "mesh" | "master" | "naive": textbook forms replace the pp axis
-  std::optional<int64_t> dp;               ///< default: the remaining ranks
-  std::optional<int64_t> shard;            ///< default: the remaining ranks unless shard_level is "none", else 1
-  int64_t pp = 1;                          ///< pipeline ranks
-  int64_t cp = 1;                          ///< context-parallel ranks
-  int64_t tp = 1;                          ///< tensor-parallel ranks
-  bool sequence_parallel = false;          ///< with tp
-  int64_t tp_chunks = 1;                   ///< with tp
+  std::string style = "mesh";      ///< "mesh" | "master" | "naive": textbook forms replace the pp axis | "auto": searched
+  std::optional<int64_t> dp;       ///< default: the remaining ranks
+  std::optional<int64_t> shard;    ///< default: the remaining ranks unless shard_level is "none", else 1
+  int64_t pp = 1;                  ///< pipeline ranks
+  int64_t cp = 1;                  ///< context-parallel ranks
+  int64_t tp = 1;                  ///< tensor-parallel ranks
+  bool sequence_parallel = false;  ///< with tp
+  int64_t tp_chunks = 1;           ///< with tp
   std::string context_attention = "auto";  ///< with cp: a name from nn/block_layout.h
   std::string sync_batch_norm = "none";    ///< a name from recipe/sync_batch_norm.h
   std::string schedule = "1f1b";           ///< pp: order in which stages run: a name from program/build/make_schedule.h

@@ -112,6 +112,26 @@ std::string memory(const std::vector<double>& peak_mb) {
   return fmt::format("{:.0f} to {:.0f} MB per rank", *least, *most);
 }
 
+/// ", predicted 500 MB (+3 %)": by how much the prediction is above what was measured.
+std::string beside_predicted(const std::string& predicted, double predicted_value, double measured) {
+  if (measured <= 0.0) return ", predicted " + predicted;
+  return fmt::format(", predicted {} ({:+.0f} %)", predicted, 100.0 * (predicted_value / measured - 1.0));
+}
+
+std::string step_text(const FinalReport& report) {
+  const double measured_s = 1e-3 * report.step_ms_p50;
+  return format_duration(measured_s) +
+         beside_predicted(format_duration(report.predicted->step_s), report.predicted->step_s, measured_s);
+}
+
+/// Peaks of the ranks beside what was predicted for the fullest.
+std::string memory_text(const FinalReport& report, const std::vector<double>& peak_mb) {
+  if (!report.predicted || peak_mb.empty()) return memory(peak_mb);
+  const double predicted_mb = report.predicted->memory_mb;
+  return memory(peak_mb) + beside_predicted(fmt::format("{:.0f} MB", predicted_mb), predicted_mb,
+                                            *std::max_element(peak_mb.begin(), peak_mb.end()));
+}
+
 std::string communication(const FinalReport& report) {
   if (report.world == 1) return "none (one rank)";
   int64_t most = 0;
@@ -217,6 +237,7 @@ std::string final_table(const FinalReport& report) {
       {"time", fmt::format("{} ({})", format_duration(report.seconds), steps_text(report))},
   };
   if (report.samples_per_s > 0.0) rows.emplace_back("rate", rate(report.samples_per_s, report.tokens_per_s));
+  if (report.predicted && report.step_ms_p50 > 0.0) rows.emplace_back("step", step_text(report));
   if (!report.learning_rate_rule.empty()) {
     const bool is_reached = report.largest_rate >= report.learning_rate * (1.0 - 1e-6);
     rows.emplace_back("learning rate",
@@ -231,8 +252,12 @@ std::string final_table(const FinalReport& report) {
     rows.emplace_back("saved", fmt::format("{}, steps paused for {}", counted(report.saves, "checkpoint"),
                                            format_duration(report.save_stall_s)));
   }
-  if (!report.peak_device_mb.empty()) rows.emplace_back("peak on device", memory(report.peak_device_mb));
-  rows.emplace_back(report.peak_device_mb.empty() ? "peak memory" : "peak on host", memory(report.peak_rss_mb));
+  if (report.peak_device_mb.empty()) {
+    rows.emplace_back("peak memory", memory_text(report, report.peak_rss_mb));
+  } else {
+    rows.emplace_back("peak on device", memory_text(report, report.peak_device_mb));
+    rows.emplace_back("peak on host", memory(report.peak_rss_mb));
+  }
   rows.emplace_back("communication", communication(report));
   if (report.data_wait_share >= 0.01) rows.emplace_back("data", waits_for_data(report));
   if (const auto& names = report.skipped_data; !names.empty()) {

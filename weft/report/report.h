@@ -73,6 +73,13 @@ struct SaveReport {
   std::string note = {};  ///< a failure after the save, in uploading it or removing older ones; empty: none
 };
 
+/// What a hardware file predicts for a step of the run.
+struct StepPrediction {
+  std::string hardware = {};  ///< its name
+  double step_s = 0.0;        ///< time of a step
+  double memory_mb = 0.0;     ///< MiB of the fullest rank: of its device; on CPUs of the process, with what it held before
+};
+
 /// Report at the end of a run, as written by --summary. Lists have one entry per rank.
 struct FinalReport {
   std::string model;                                    ///< the recipe's model.name
@@ -100,6 +107,7 @@ struct FinalReport {
   double first_step_s = 0.0;                            ///< time from process start to the end of the first step
   double step_ms_p50 = 0.0;                             ///< median step time, without the first two
   double step_ms_p95 = 0.0;                             ///< 95th percentile of step time
+  std::optional<StepPrediction> predicted = {};         ///< by run.hardware; on rank 0
   double data_wait_share = 0.0;                ///< share of `seconds` that steps waited for samples, 0 to 1; maximum over ranks
   std::vector<std::string> skipped_data = {};  ///< names of bad data that this process skipped (data.skip_bad), in order
   int64_t skipped_more = 0;                    ///< number of skipped data that are not named

@@ -37,6 +37,11 @@ Json json_of(const std::optional<NoiseEstimate>& noise) {
           {"steps", noise->steps}};
 }
 
+Json json_of(const std::optional<StepPrediction>& predicted) {
+  if (!predicted) return nullptr;
+  return {{"hardware", predicted->hardware}, {"step_ms", 1e3 * predicted->step_s}, {"memory_mb", predicted->memory_mb}};
+}
+
 Json json_of(const SkippedData& skipped) {
   return {{"count", static_cast<int64_t>(skipped.names.size()) + skipped.more}, {"first", first_skipped(skipped.names)}};
 }
@@ -90,6 +95,7 @@ std::string summary_json(const FinalReport& report) {
       {"tokens_per_s", report.tokens_per_s},
       {"first_step_s", report.first_step_s},
       {"step_ms", {{"p50", report.step_ms_p50}, {"p95", report.step_ms_p95}}},
+      {"predicted", json_of(report.predicted)},
       {"data_wait_share", report.data_wait_share},
       {"skipped_data", json_of(SkippedData{report.skipped_data, report.skipped_more})},
       {"communication_share", report.communication_share},

@@ -20,6 +20,7 @@
 #include "weft/cli/output/output_files.h"
 #include "weft/cli/ranks/stop_signals.h"
 #include "weft/launch/exit_status.h"
+#include "weft/plan/advice/auto_layout.h"
 #include "weft/plan/layout/resolve.h"
 #include "weft/report/summary.h"
 #include "weft/train/process/process_memory.h"
@@ -29,12 +30,12 @@ namespace weft {
 namespace {
 
 /// A length in epochs is converted to steps, and printed, once the data is open.
-std::string run_heading(const Recipe& recipe, const ResolvedLayout& layout) {
+std::string run_heading(const Recipe& recipe, int world_size) {
   const std::string length =
       recipe.run.steps ? counted(*recipe.run.steps, "step") : run_length_text(length_of(recipe.run)) + " in steps";
   const std::string ramp = recipe.batch.ramp.empty() ? "" : fmt::format("{} to ", recipe.batch.ramp.front().global_batch);
   return fmt::format("{}: {} on {}, {} of {}{} samples, {}", printable(recipe.path), recipe.model.name, recipe.data.name,
-                     length, ramp, layout.global_batch, counted(layout.world, "rank"));
+                     length, ramp, recipe.batch.global, counted(world_size, "rank"));
 }
 
 /// Describes how to continue the run.
@@ -107,7 +108,8 @@ int train_here(const Recipe& recipe, const World& world, const TrainArguments& a
   const bool leads = world.rank() == 0;
   if (leads) check_outputs(arguments);
   Console console;
-  if (leads) console.line(wrapped(run_heading(recipe, resolve(recipe, world.size())), 2));
+  if (!is_automatic(recipe)) resolve(recipe, world.size());  // refuses what does not fit before the first line
+  if (leads) console.line(wrapped(run_heading(recipe, world.size()), 2));
   RankHealth health(arguments.hosts.health, world);
   TrainOptions options = train_options(arguments);
   report_to(console, options);

@@ -148,6 +148,12 @@ ResolvedLayout resolve(const Recipe& recipe, int world_size) {
   if (world_size > kMostRanks) {
     throw InputError(fmt::format("-n {}: the number of ranks must be at most {}", world_size, kMostRanks));
   }
+  if (recipe.layout.style == "auto") {
+    throw InputError(
+        fmt::format("{}: layout = \"auto\" is searched by weft train and weft plan alone; weft plan -o writes a recipe "
+                    "with the layout that it finds",
+                    recipe.path));
+  }
   ResolvedLayout layout;
   layout.world = world_size;
   const LayoutRecipe styled = with_style(recipe.layout, world_size);

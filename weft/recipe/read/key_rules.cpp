@@ -30,6 +30,7 @@ bool has_columns(R r) {
 }
 
 bool has_image_files(R r) { return is_of_images(r) && named_data(r.data.name).channels == 0; }
+bool has_axes(R r) { return r.layout.style == "mesh" || r.layout.style == "auto"; }
 bool has_folder(R r) { return !r.save.folder.empty(); }
 bool is_sharded(R r, std::string_view least) {
   return r.layout.shard_level == "parameters" || (least == "gradients" && r.layout.shard_level == least);
@@ -109,11 +110,10 @@ constexpr KeyRule kLayoutRules[] = {
     {"layout.style"},
     {"layout.dp"},
     {"layout.pp"},
-    {"layout.schedule", kRefused, "layout.style = \"mesh\"", [](R r) { return r.layout.style == "mesh"; }},
+    {"layout.schedule", kRefused, "layout.style = \"mesh\" or \"auto\"", has_axes},
     {"layout.chunks", kRefused, "layout.schedule = \"interleaved\"", [](R r) { return r.layout.schedule == "interleaved"; }},
     {"layout.stages", kRefused, "a layout.style other than \"master\"", [](R r) { return r.layout.style != "master"; }},
-    {"layout.stage_gb", kRefused, "layout.stages = \"auto\"",
-     [](R r) { return r.layout.stages == "auto" && r.layout.style == "mesh"; }},
+    {"layout.stage_gb", kRefused, "layout.stages = \"auto\"", [](R r) { return r.layout.stages == "auto" && has_axes(r); }},
     {"layout.schedule_activations", kRefused, "layout.schedule = \"auto\"", [](R r) { return r.layout.schedule == "auto"; }},
     {"layout.schedule_file", kRefused, "layout.schedule = \"csv\"", [](R r) { return r.layout.schedule == "csv"; }},
     {"layout.profile", kRefused, "a layout.style other than \"master\"", [](R r) { return r.layout.style != "master"; }},
@@ -201,6 +201,7 @@ constexpr KeyRule kRunRules[] = {
     {"run.reproducible_tp"},
     {"run.noise_scale"},
     {"run.device"},
+    {"run.hardware"},
     {"run.graph"},
     {"run.timeout_s"},
     {"run.ports"},

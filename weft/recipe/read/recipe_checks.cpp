@@ -43,7 +43,7 @@ void check_groups(const Recipe& recipe) {
 /// A textbook form fixes how the ranks of pp are used.
 void check_style(const Recipe& recipe) {
   const LayoutRecipe& layout = recipe.layout;
-  if (layout.style == "mesh") return;
+  if (layout.style == "mesh" || layout.style == "auto") return;
   const LayoutRecipe unset;
   const bool is_master = layout.style == "master";
   const std::pair<const char*, bool> keys[] = {{"schedule", layout.schedule != unset.schedule},

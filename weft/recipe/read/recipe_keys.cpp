@@ -112,6 +112,8 @@ Keys run_keys(RunRecipe& r) {
        "device of the tensors; `\"auto\"`: GPUs where LibTorch sees any",
        {},
        {"auto", "cpu", "cuda"}},
+      {"run", "hardware", &r.hardware,
+       "a hardware file, or a shipped one's name: layout = \"auto\" plans by it, and the final table shows what it predicts"},
       {"run", "graph", &r.graph, "on a GPU: capture a step, after two, and replay it: one launch per step"},
       {"run",
        "timeout_s",

@@ -23,6 +23,8 @@ std::vector<RecipePath> recipe_paths(const Recipe& recipe) {
   add("layout.schedule_file", recipe.layout.schedule_file);
   add("layout.profile", recipe.layout.profile);
   add("layout.offload_folder", recipe.layout.offload_folder);
+  if (recipe.run.hardware.find_first_of("/.") != std::string::npos)
+    add("run.hardware", recipe.run.hardware);  // not a shipped one
   if (recipe.run.resume != "auto" && recipe.run.resume != "none") add("run.resume", recipe.run.resume);
   add("save.folder", recipe.save.folder, true);
   add("save.upload", recipe.save.upload, true);

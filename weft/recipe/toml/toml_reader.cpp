@@ -82,6 +82,13 @@ const FileKey* find(const std::vector<FileKey>& keys, const std::string& dotted)
   return found == keys.end() ? nullptr : &*found;
 }
 
+/// The key that `section = "value"` sets; null if there is none.
+const FileKey* find_short(const std::vector<FileKey>& keys, const std::string& section) {
+  const auto found =
+      std::find_if(keys.begin(), keys.end(), [&](const auto& key) { return key.is_short && key.section == section; });
+  return found == keys.end() ? nullptr : &*found;
+}
+
 bool is_section(const std::vector<FileKey>& keys, const std::string& name) {
   return std::any_of(keys.begin(), keys.end(), [&](const auto& key) { return key.section == name; });
 }
@@ -134,6 +141,12 @@ class Reader {
   void read_section(const std::string& section, const std::vector<FileKey>& keys, const toml::node& node,
                     const std::string& where, std::vector<std::string>& given) const {
     const toml::table* table = node.as_table();
+    const FileKey* brief = node.is_string() ? find_short(keys, section) : nullptr;
+    if (brief != nullptr) {
+      set(*brief, node, at(path_, node.source()));
+      given.push_back(brief->dotted());
+      return;
+    }
     if (table == nullptr) {
       throw InputError(fmt::format("{}: {} must be a table ({} = {{ ... }} or [{}]), found {}", where, section, section,
                                    section, what_was_found(node)));
@@ -258,13 +271,14 @@ std::string read_override(const std::string& text, const std::vector<FileKey>& k
   }
   const std::string dotted = text.substr(0, equals);
   const FileKey* key = find(keys, dotted);
+  if (key == nullptr) key = find_short(keys, dotted);
   if (key == nullptr) {
     const bool is_list = text.substr(equals + 1).starts_with('[');
     throw InputError(fmt::format("{}: {}", where, why_not_overridden(dotted, is_list, keys)));
   }
   const toml::table value = override_value(text.substr(equals + 1), std::holds_alternative<std::string*>(key->target));
   set(*key, *value.get("value"), where);
-  return dotted;
+  return key->dotted();
 }
 
 void check_required(const std::string& path, const std::vector<FileKey>& keys, const std::vector<std::string>& given) {

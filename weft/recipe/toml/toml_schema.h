@@ -34,6 +34,7 @@ struct FileKey {
   std::vector<std::string> choices = {};
   bool required = false;
   bool takes_time = false;  ///< a length, which may also be a time
+  bool is_short = false;    ///< `section = "value"` sets this key
   std::string dotted() const { return section + "." + name; }
   /// Returns true if `text` equals dotted().
   bool is(std::string_view text) const {

@@ -2,6 +2,7 @@
 
 #include <ATen/Parallel.h>
 #include <c10/core/DeviceGuard.h>
+#include <fmt/format.h>
 
 #include <filesystem>
 #include <memory>
@@ -10,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "weft/base/error.h"
 #include "weft/base/stopwatch.h"
 #include "weft/recipe/build/build_model.h"
 #include "weft/recipe/build/build_optimizer.h"
@@ -22,11 +24,13 @@
 #include "weft/train/run/evaluation_sets.h"
 #include "weft/train/run/final_report.h"
 #include "weft/train/run/options_of_recipe.h"
+#include "weft/train/run/predicted_step.h"
 #include "weft/train/run/recipe_agreement.h"
 #include "weft/train/run/resume.h"
 #include "weft/train/run/run_lengths.h"
 #include "weft/train/run/run_saver.h"
 #include "weft/train/run/shared_folder.h"
+#include "weft/train/run/shared_layout.h"
 #include "weft/train/run/shared_plan.h"
 #include "weft/train/run/start_notes.h"
 #include "weft/train/run/step_results.h"
@@ -334,14 +338,32 @@ class Run {
   double seconds_before_ = 0.0;  ///< run time in earlier processes
 };
 
+/// A hardware file that lacks what this layout uses costs the run its prediction, not the run.
+template <class Note>
+std::optional<StepPrediction> prediction_of(const Recipe& recipe, int world_size, const Note& note) {
+  try {
+    return predicted_step(recipe, world_size);
+  } catch (const InputError& error) {
+    note(fmt::format("run.hardware predicts nothing for this layout: {}", error.what()));
+    return std::nullopt;
+  }
+}
+
 }  // namespace
 
 FinalReport train(const Recipe& recipe, const World& world, const TrainOptions& options) {
   check_options(recipe, options);
   if (world.rank() == 0) check_files(options);
   at::set_num_threads(threads_of(recipe, world));
-  Run run(recipe, world, options);
-  return run();
+  const auto note = [&](const std::string& text) {
+    if (world.rank() == 0 && options.on_note) options.on_note(text);
+  };
+  const Recipe planned = shared_layout(recipe, world, note);
+  const std::optional<StepPrediction> predicted = world.rank() == 0 ? prediction_of(planned, world.size(), note) : std::nullopt;
+  Run run(planned, world, options);
+  FinalReport report = run();
+  report.predicted = predicted;
+  return report;
 }
 
 }  // namespace weft
