@@ -162,6 +162,7 @@ int run(std::vector<std::string> arguments) {
   add_check(app, status);
   add_netcheck(app, status);
   add_simulate(app, status);
+  add_plan(app, status);
   add_verify(app, status);
   add_study(app, status);
   add_scale(app, status);

@@ -20,6 +20,7 @@ void add_check(CLI::App& app, int& status);
 void add_netcheck(CLI::App& app, int& status);
 void add_memory(CLI::App& app, int& status);
 void add_simulate(CLI::App& app, int& status);
+void add_plan(CLI::App& app, int& status);
 void add_verify(CLI::App& app, int& status);
 void add_study(CLI::App& app, int& status);
 void add_scale(CLI::App& app, int& status);

@@ -7,7 +7,7 @@
 
 #include "weft/base/error.h"
 #include "weft/base/printable.h"
-#include "weft/cli/options/shipped_files.h"
+#include "weft/base/shipped_files.h"
 #include "weft/recipe/read/recipe_keys.h"
 #include "weft/recipe/toml/key_synonyms.h"
 
@@ -42,10 +42,18 @@ void check_resumes_automatically(const Recipe& recipe, const std::string& what) 
                   printable(recipe.path), shortened(recipe.run.resume), what));
 }
 
+namespace {
+
+std::string hardware_path(const std::string& name) { return shipped_or_own("hardware", name); }
+
+}  // namespace
+
 CLI::Option* add_hardware(CLI::App& command, std::string& hardware, const std::string& description) {
-  return command.add_option("--hardware", hardware, description)->transform([](const std::string& name) {
-    return shipped_or_own("hardware", name);
-  });
+  return command.add_option("--hardware", hardware, description)->transform(hardware_path);
+}
+
+CLI::Option* add_hardware(CLI::App& command, std::vector<std::string>& hardware, const std::string& description) {
+  return command.add_option("--hardware", hardware, description)->allow_extra_args(false)->transform(hardware_path);
 }
 
 }  // namespace weft

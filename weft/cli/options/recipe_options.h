@@ -21,5 +21,7 @@ void check_resumes_automatically(const Recipe& recipe, const std::string& what);
 
 /// Adds --hardware: a file or the name of a shipped one.
 CLI::Option* add_hardware(CLI::App& command, std::string& hardware, const std::string& description);
+/// The same for several; the option is repeatable.
+CLI::Option* add_hardware(CLI::App& command, std::vector<std::string>& hardware, const std::string& description);
 
 }  // namespace weft

@@ -1,0 +1,92 @@
+// weft plan: the fastest layouts, as text, as JSON and as a recipe that forecasts the same.
+#include <gtest/gtest.h>
+
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+#include "tests/cli/command.h"
+
+namespace weft::plan_test {
+namespace {
+
+const std::string kH100 = WEFT_SOURCE "/hardware/h100_node.toml";
+
+class WeftPlan : public testing::Test {
+ protected:
+  void SetUp() override {
+    std::ofstream(recipe_) << "# A toy.\nmodel = { name = \"gpt\", layers = 4, heads = 4, width = 128, context = 128 }\n"
+                              "data = { name = \"text\", tokenizer = \"bytes\" }\nbatch = { global = 32 }  # samples\n"
+                              "run = { steps = 20 }\n";
+  }
+
+  CommandResult plan(std::vector<std::string> arguments) {
+    arguments.insert(arguments.begin(), {"plan", recipe_, "--hardware", kH100});
+    return run_weft(arguments);
+  }
+
+  TemporaryFolder folder_;
+  const std::string recipe_ = (folder_ / "toy.toml").string(), planned_ = (folder_ / "planned.toml").string();
+};
+
+bool has(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
+
+TEST_F(WeftPlan, ShowsTheBestAndWritesIt) {
+  const CommandResult text = plan({"-n", "4", "--most", "2", "--keep", "layout.precision=bf16", "--space", "-o", planned_});
+  EXPECT_EQ(text.status, 0) << text.err;
+  const std::string out = unwrapped(text.out);
+  for (const char* words : {"on 4 ranks, 32 samples per step, at most 74.5 GiB on each", "\n  1 ", "\n  2 ",
+                            "approach: ", "order: ", "searched ", "the space:", "layout.tp: 1, 2, 4", "wrote "}) {
+    EXPECT_TRUE(has(out, words)) << words << "\n" << text.out;
+  }
+  const std::string written = read_text(planned_);
+  EXPECT_TRUE(written.starts_with("# weft plan: 4 ranks on ")) << written;
+  EXPECT_TRUE(has(written, "\n# weft plan: predicted: step ")) << written;
+  EXPECT_TRUE(has(written, "\n# A toy.\n")) << written;
+  EXPECT_TRUE(has(written, "precision = \"bf16\"")) << written;
+
+  const CommandResult json = plan({"-n", "4", "--most", "1", "--keep", "layout.precision=bf16", "--json"});
+  ASSERT_EQ(json.status, 0) << json.err;
+  const nlohmann::json best = nlohmann::json::parse(json.out).at("best")[0];
+  const CommandResult again = run_weft({"simulate", planned_, "-n", "4", "--hardware", kH100, "--json"});
+  ASSERT_EQ(again.status, 0) << again.err;
+  const nlohmann::json step = nlohmann::json::parse(again.out);
+  EXPECT_EQ(step.at("step_s"), best.at("step_s")) << "the file forecasts the same";
+  EXPECT_EQ(step.at("memory").at("most_bytes"), best.at("memory").at("most_bytes"));
+}
+
+TEST_F(WeftPlan, SaysWhatWouldMakeItFit) {
+  const CommandResult none = plan({"-n", "2", "--memory", "1MiB"});
+  EXPECT_EQ(none.status, 1);
+  EXPECT_TRUE(has(none.out, "no layout fits\n")) << none.out;
+  EXPECT_TRUE(has(none.out, "what would make it fit, the cheapest first:\n")) << none.out;
+  EXPECT_TRUE(has(none.out, "left out:\n")) << none.out;
+  EXPECT_TRUE(has(none.err, "toy.toml: no layout fits 2 ranks; it would fit without --memory")) << none.err;
+}
+
+TEST_F(WeftPlan, DrawsCurves) {
+  const std::string svg = (folder_ / "c.svg").string();
+  const CommandResult curve = plan({"--what-if", "gpus=1,2", "--tokens", "1e9", "--price", "2", "--svg", svg, "--json"});
+  ASSERT_EQ(curve.status, 0) << curve.err;
+  const nlohmann::json points = nlohmann::json::parse(curve.out).at("points");
+  ASSERT_EQ(points.size(), 2u);
+  EXPECT_LT(points[1].at("training_s"), points[0].at("training_s"));
+  EXPECT_TRUE(has(read_text(svg), "Days of training vs ranks"));
+}
+
+TEST_F(WeftPlan, RefusesInOneLine) {
+  const std::pair<std::vector<std::string>, std::string> cases[] = {
+      {{"--keep", "optimizer.lr=1"}, "--keep optimizer.lr=1: only keys of [layout] and batch.micro are searched; use --set"},
+      {{"--memory", "much"}, "--memory much: write it as 24GiB, 80GB or 512MiB"},
+      {{"--what-if", "8..16"}, "--what-if 8..16: write it as gpus=8..4096, which is 8, 16, 32 and so on, or as gpus=8,12,16"},
+      {{"-o", recipe_}, "the recipe and -o are the same file, " + recipe_ + "; choose another"},
+      {{"--svg", planned_}, "--svg, --tokens and --price belong to --what-if or to several --hardware"},
+  };
+  for (const auto& [arguments, error] : cases) {
+    const CommandResult result = plan(arguments);
+    EXPECT_EQ(result.status, 1);
+    EXPECT_EQ(result.err, "weft: " + error + "\n");
+  }
+}
+
+}  // namespace
+}  // namespace weft::plan_test

@@ -1,0 +1,237 @@
+// weft plan: the fastest layouts of a recipe on given hardware. Prints; plan/search finds them.
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <memory>
+
+#include "weft/base/error.h"
+#include "weft/base/input_file.h"
+#include "weft/base/parse_bytes.h"
+#include "weft/base/printable.h"
+#include "weft/base/shipped_files.h"
+#include "weft/base/units.h"
+#include "weft/checkpoint/atomic_file.h"
+#include "weft/cli/commands/commands.h"
+#include "weft/cli/options/recipe_options.h"
+#include "weft/cli/output/output.h"
+#include "weft/cli/output/output_files.h"
+#include "weft/cli/output/plan_json.h"
+#include "weft/cli/output/plan_text.h"
+#include "weft/plan/advice/auto_layout.h"
+#include "weft/plan/layout/planned_device.h"
+#include "weft/recipe/read/read_recipe.h"
+#include "weft/recipe/read/recipe_edit.h"
+#include "weft/recipe/toml/hardware_file.h"
+#include "weft/study/plan_curve.h"
+
+namespace weft {
+
+namespace {
+
+struct PlanArguments {
+  std::string recipe;
+  std::vector<std::string> overrides, hardware;
+  int num_ranks = 0, num_hosts = 0;  ///< 0: not given
+  std::string memory;
+  std::vector<std::string> kept;
+  SearchOptions search;
+  bool json = false, space = false;
+  std::string output, svg;
+  std::string what_if;
+  PlanBudget budget;
+};
+
+/// Takes --keep and --memory into the options of the search; a value of --keep is an override too.
+void take_limits(PlanArguments& arguments) {
+  for (const std::string& kept : arguments.kept) {
+    const std::string key = kept.substr(0, kept.find('='));
+    if (!key.starts_with("layout.") && key != "batch.micro") {
+      throw InputError(
+          fmt::format("--keep {}: only keys of [layout] and batch.micro are searched; use --set", shortened(kept)));
+    }
+    if (key != kept) arguments.overrides.push_back(kept);
+    arguments.search.kept.push_back(key);
+  }
+  if (arguments.memory.empty()) return;
+  const auto bytes = parse_bytes(arguments.memory);
+  if (!bytes) throw InputError(fmt::format("--memory {}: write it as 24GiB, 80GB or 512MiB", shortened(arguments.memory)));
+  arguments.search.memory_bytes = *bytes;
+}
+
+/// What the recipe says of its planning: run.hardware, and with layout = "auto" the keys that are set beside it.
+void take_from_recipe(PlanArguments& arguments, const Recipe& recipe) {
+  if (arguments.hardware.empty() && recipe.run.hardware.empty()) {
+    throw InputError(
+        fmt::format("{}: on what hardware? add --hardware, such as h100_node, or run.hardware; weft calibrate writes a "
+                    "file of this machine",
+                    printable(recipe.path)));
+  }
+  if (arguments.hardware.empty()) arguments.hardware.push_back(shipped_or_own("hardware", recipe.run.hardware));
+  if (!is_automatic(recipe)) return;
+  const std::vector<std::string> kept = keys_to_keep(recipe);
+  arguments.search.kept.insert(arguments.search.kept.end(), kept.begin(), kept.end());
+}
+
+int ranks_on(const PlanArguments& arguments, const Hardware& hardware) {
+  if (arguments.num_ranks > 0) return arguments.num_ranks;
+  return hardware.ranks_per_host * std::max(1, arguments.num_hosts);
+}
+
+std::string plan_heading(const PlanArguments& arguments, const Recipe& recipe, const Hardware& hardware, int ranks) {
+  const double limit = arguments.search.memory_bytes > 0.0 ? arguments.search.memory_bytes : hardware.memory_bytes;
+  const std::string most = limit < kFree ? fmt::format(", at most {} on each", format_bytes(static_cast<int64_t>(limit))) : "";
+  return wrapped(fmt::format("{} on {}, {} per step{}", printable(recipe.path), counted(ranks, "rank"),
+                             counted(recipe.batch.global, "sample"), most),
+                 2) +
+         fmt::format("\nhardware: {}, {} per host\n\n", printable(hardware.name), counted(hardware.ranks_per_host, "rank"));
+}
+
+void write_recipe(const PlanArguments& arguments, const Recipe& recipe, const LayoutForecast& best, const Hardware& hardware,
+                  int ranks) {
+  constexpr int64_t kLongestRecipe = 1 << 20;
+  const std::string rate =
+      best.tokens_per_s > 0.0 ? format_count(best.tokens_per_s) + " tokens/s" : format_count(best.samples_per_s) + " samples/s";
+  const std::vector<std::string> notes = {
+      fmt::format("{} on {}: {}", counted(ranks, "rank"), printable(hardware.name), best.text),
+      fmt::format("predicted: step {}, {}, MFU {:.1f} %, {} on the fullest rank", format_duration(best.step_s), rate,
+                  100.0 * best.mfu, format_bytes(best.memory_bytes))};
+  const std::string text = read_text_file("recipe", arguments.recipe, kLongestRecipe);
+  write_file(arguments.output, edited_recipe(text, arguments.recipe, with_layout(recipe, best), notes));
+}
+
+std::string report_of(const PlanArguments& arguments, const SearchResult& result, const OrderCheck& order,
+                      const std::vector<Remedy>& remedies) {
+  constexpr size_t kMostGroups = 5;
+  std::string text;
+  if (result.best.empty()) {
+    text = "no layout fits\n\n" + remedies_text(remedies);
+  } else {
+    text = best_layouts_text(result.best) + "\n" + approach_text(result.best.front().approach) + order_text(order);
+  }
+  const std::string left_out = left_out_text(result.left_out, arguments.space ? result.left_out.size() : kMostGroups);
+  if (!left_out.empty()) text += "\n" + left_out;
+  text += "\n" + counts_text(result);
+  return arguments.space ? text + space_text(result.space) : text;
+}
+
+/// The line of the error when nothing fits.
+std::string refusal(const Recipe& recipe, int ranks, const std::vector<Remedy>& remedies) {
+  return fmt::format("{}: no layout fits {}; {}", printable(recipe.path), counted(ranks, "rank"),
+                     remedies.empty() ? "nothing that was tried makes it fit" : "it would fit " + remedies.front().text);
+}
+
+void plan_once(const PlanArguments& arguments, const Recipe& recipe) {
+  const Hardware hardware = load_hardware(arguments.hardware.front());
+  const int ranks = ranks_on(arguments, hardware);
+  const auto costs = std::make_shared<CostTable>(for_hardware(recipe, hardware));
+  SearchOptions search = arguments.search;
+  search.most = std::max(search.most, 2);  // the order needs a second
+  SearchResult result;
+  in_hardware_file(arguments.hardware.front(), [&] { result = search_layouts(recipe, ranks, hardware, search, costs); });
+  const bool fits = !result.best.empty();
+  const OrderCheck order = check_order(result.best, ranks, hardware, costs);
+  result.best.resize(std::min(result.best.size(), static_cast<size_t>(arguments.search.most)));
+  const std::vector<Remedy> remedies =
+      fits ? std::vector<Remedy>() : find_remedies(recipe, ranks, hardware, arguments.search, costs);
+  write_out(arguments.json ? plan_json(recipe.path, ranks, hardware.name, result, order, remedies)
+                           : plan_heading(arguments, recipe, hardware, ranks) + report_of(arguments, result, order, remedies));
+  if (!fits) throw InputError(refusal(recipe, ranks, remedies));
+  if (arguments.output.empty()) return;
+  write_recipe(arguments, recipe, result.best.front(), hardware, ranks);
+  if (!arguments.json) write_out(fmt::format("wrote {}, with layout 1\n", printable(arguments.output)));
+}
+
+void plan_several(const PlanArguments& arguments, const Recipe& recipe) {
+  std::vector<Hardware> hardware;
+  for (const std::string& path : arguments.hardware) hardware.push_back(load_hardware(path));
+  const std::vector<int> ranks =
+      arguments.what_if.empty() ? std::vector<int>{ranks_on(arguments, hardware.front())} : parse_what_if(arguments.what_if);
+  const PlanCurves curves = plan_curves(recipe, hardware, ranks, arguments.search, arguments.budget);
+  write_out(arguments.json ? plan_curves_json(curves) : plan_curves_table(curves));
+  if (arguments.svg.empty()) return;
+  const std::string chart = plan_curves_chart(curves);
+  if (chart.empty())
+    throw InputError(fmt::format("--svg: no layout of {} fits, so there is nothing to draw", printable(recipe.path)));
+  write_file(arguments.svg, chart);
+}
+
+void run_plan(PlanArguments& arguments) {
+  const bool is_curve = !arguments.what_if.empty() || arguments.hardware.size() > 1;
+  if (is_curve && !arguments.output.empty()) {
+    throw InputError("-o writes one layout: leave it out with --what-if and with several --hardware");
+  }
+  if (!is_curve && (!arguments.svg.empty() || arguments.budget.tokens > 0.0)) {
+    throw InputError("--svg, --tokens and --price belong to --what-if or to several --hardware");
+  }
+  check_different_files({{"the recipe", arguments.recipe}, {"-o", arguments.output}, {"--svg", arguments.svg}});
+  for (const std::string& path : {arguments.output, arguments.svg}) {
+    if (!path.empty()) check_writable(path);
+  }
+  take_limits(arguments);
+  const Recipe recipe = load_recipe(arguments.recipe, arguments.overrides);
+  take_from_recipe(arguments, recipe);
+  is_curve ? plan_several(arguments, recipe) : plan_once(arguments, recipe);
+}
+
+/// Options that say how many ranks of what there are.
+void add_machine(CLI::App& command, PlanArguments& arguments) {
+  add_hardware(command, arguments.hardware,
+               "Hardware (TOML): a file, or the name of a shipped one, such as h100_node; several: one curve each. Default: "
+               "run.hardware");
+  CLI::Option* ranks = command.add_option("-n,--ranks,--gpus", arguments.num_ranks, "Number of ranks. Default: one host")
+                           ->check(CLI::Range(1, 1000000));
+  CLI::Option* hosts =
+      command.add_option("--hosts", arguments.num_hosts, "Number of hosts, in place of ranks")->check(CLI::Range(1, 1000000));
+  hosts->excludes(ranks);
+  command.add_option("--memory", arguments.memory, "Most memory per rank: 24GiB. Default: the device's");
+  command.add_option("--what-if", arguments.what_if, "gpus=8..4096: the fastest layout of each number of ranks, as a curve")
+      ->excludes(ranks)
+      ->excludes(hosts);
+}
+
+/// Options that bound the search.
+void add_search(CLI::App& command, PlanArguments& arguments) {
+  command
+      .add_option("--keep", arguments.kept,
+                  "layout.tp=4, or layout.tp for the recipe's value: a key that is not searched; repeatable")
+      ->allow_extra_args(false);
+  command
+      .add_option("--vary", arguments.search.varied,
+                  "layout.precision: a key that changes results, which is searched only if named; repeatable")
+      ->allow_extra_args(false);
+  command.add_option("--most", arguments.search.most, "Layouts to show")->capture_default_str()->check(CLI::Range(1, 1000));
+  command.add_flag("--space", arguments.space, "Also list what was searched, and all that was left out");
+}
+
+}  // namespace
+
+void add_plan(CLI::App& app, int& status) {
+  CLI::App* command = app.add_subcommand("plan", "Find the fastest layouts of a recipe on given hardware");
+  auto arguments = std::make_shared<PlanArguments>();
+  add_recipe(*command, arguments->recipe, arguments->overrides);
+  add_machine(*command, *arguments);
+  add_search(*command, *arguments);
+  CLI::Option* tokens = command->add_option("--tokens", arguments->budget.tokens, "Tokens of the whole training: adds its days")
+                            ->check(CLI::PositiveNumber);
+  command->add_option("--price", arguments->budget.price, "Price of a rank per hour: adds the training's cost")
+      ->check(CLI::PositiveNumber)
+      ->needs(tokens);
+  command->add_flag("--json", arguments->json, "Print JSON");
+  add_output(*command, "-o,--output", arguments->output, "Write the recipe with the fastest layout to this file");
+  add_output(*command, "--svg", arguments->svg, "Draw the curves to this SVG file");
+  command->footer(
+      "Simulates the layouts of a stated space that can be among the fastest and that\n"
+      "fit, and says what limits them, what it left out and how sure it is.\n"
+      "\n"
+      "Examples:\n"
+      "  weft plan recipes/gpt.toml --hardware h100_node -n 8 -o planned.toml\n"
+      "  weft plan recipes/gpt.toml --hardware h100_node --hardware a100_roce \\\n"
+      "    --what-if gpus=8..64 --set batch.global=512 --tokens 3e9 --price 2.5");
+  command->callback([arguments, &status] {
+    run_plan(*arguments);
+    status = 0;
+  });
+}
+
+}  // namespace weft

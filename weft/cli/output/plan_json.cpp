@@ -1,0 +1,71 @@
+#include "weft/cli/output/plan_json.h"
+
+#include <nlohmann/json.hpp>
+
+#include "weft/cli/output/plan_text.h"
+
+namespace weft {
+
+namespace {
+
+using PlanJson = nlohmann::ordered_json;
+
+PlanJson layout_json(const LayoutForecast& layout) {
+  PlanJson keys;
+  for (const KeyValue& key : layout.keys) keys[key.key] = key.value;
+  return {{"layout", layout.text},
+          {"keys", keys},
+          {"approach", approach_name(layout.approach)},
+          {"step_s", layout.step_s},
+          {"samples_per_s", layout.samples_per_s},
+          {"tokens_per_s", layout.tokens_per_s},
+          {"mfu", layout.mfu},
+          {"busy_s", layout.busy_s},
+          {"exposed_s", layout.exposed_s},
+          {"bubble_share", layout.bubble_share},
+          {"launch_share", layout.launch_share},
+          {"recompute_share", layout.recompute_share},
+          {"memory", {{"most_bytes", layout.memory_bytes}, {"most_on_rank", layout.fullest_rank}}},
+          {"limited_by", layout.limited_by}};
+}
+
+PlanJson order_json(const OrderCheck& check) {
+  PlanJson changes = PlanJson::array();
+  for (const OrderChange& change : check.changes) {
+    changes.push_back({{"numbers", change.numbers},
+                       {"slower", change.slower},
+                       {"fastest", change.fastest + 1},
+                       {"measured_by", change.measured_by}});
+  }
+  return {{"noise", check.noise}, {"compared", check.layouts}, {"holds", check.changes.empty()}, {"changes", changes}};
+}
+
+PlanJson search_json(const SearchResult& result) {
+  PlanJson left_out = PlanJson::array();
+  for (const LeftOut& group : result.left_out) {
+    left_out.push_back({{"what", group.text}, {"why", group.why}, {"layouts", group.layouts}});
+  }
+  return {{"layouts", result.layouts}, {"illegal", result.illegal},     {"over_memory", result.over_memory},
+          {"bounded", result.bounded}, {"simulated", result.simulated}, {"seconds", result.seconds},
+          {"space", result.space},     {"left_out", left_out}};
+}
+
+}  // namespace
+
+std::string plan_json(const std::string& recipe, int ranks, const std::string& hardware, const SearchResult& result,
+                      const OrderCheck& order, const std::vector<Remedy>& remedies) {
+  PlanJson json = {{"recipe", recipe}, {"world", ranks}, {"hardware", hardware}};
+  PlanJson best = PlanJson::array();
+  for (const LayoutForecast& layout : result.best) best.push_back(layout_json(layout));
+  json["best"] = best;
+  if (!result.best.empty()) json["order"] = order_json(order);
+  json["search"] = search_json(result);
+  if (result.best.empty()) {
+    PlanJson all = PlanJson::array();
+    for (const Remedy& remedy : remedies) all.push_back({{"what", remedy.text}, {"then", layout_json(remedy.forecast)}});
+    json["remedies"] = all;
+  }
+  return json.dump(2) + "\n";
+}
+
+}  // namespace weft

@@ -1,0 +1,122 @@
+#include "weft/cli/output/plan_text.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+
+#include "weft/base/units.h"
+#include "weft/cli/output/output.h"
+
+namespace weft {
+
+namespace {
+
+/// What texts of the field call an approach, and the rule that leads to it.
+struct ApproachText {
+  const char* name;
+  const char* rule;
+};
+
+constexpr std::array<ApproachText, 7> kApproaches = {{
+    {"single device", "one device: the model fits it, and there is no second"},
+    {"replicas", "replicas: a whole model on each rank, which only sum their gradients"},
+    {"sharded states",
+     "sharded states (ZeRO-1, ZeRO-2): replicas that share out optimizer state or gradients, for the bytes of replicas"},
+    {"sharded", "sharded (ZeRO-3, FSDP): each rank keeps a part of the weights and gathers the rest block by block"},
+    {"pipeline", "pipeline: each rank holds consecutive blocks and sends only activations, which suits slow links"},
+    {"tensor", "tensor parallel: layers are split over ranks, whose links must be fast: those inside a host"},
+    {"hybrid", "hybrid: several of these together: tensor parallel inside hosts, pipeline and replicas across"},
+}};
+
+std::string rate_text(const LayoutForecast& layout) {
+  return format_count(layout.tokens_per_s > 0.0 ? layout.tokens_per_s : layout.samples_per_s);
+}
+
+std::string indented(const std::string& text) { return wrapped("     " + text, 7) + "\n"; }
+
+std::string layout_rows(const LayoutForecast& layout, size_t place, double fastest_s) {
+  std::string text = fmt::format(
+      "  {:<2} {:>9}  {:>9}  {:>5.1f} %  {:>9}  {:>9}  {:>5.1f} %", place, format_duration(layout.step_s), rate_text(layout),
+      100.0 * layout.mfu, format_bytes(layout.memory_bytes), format_duration(layout.exposed_s), 100.0 * layout.bubble_share);
+  if (place > 1) text += fmt::format("  {:>+5.1f} %", 100.0 * (layout.step_s / fastest_s - 1.0));
+  text += "\n" + indented(layout.text);
+  return layout.limited_by.empty() ? text : text + indented("limit: " + layout.limited_by);
+}
+
+}  // namespace
+
+std::string best_layouts_text(const std::vector<LayoutForecast>& best) {
+  const bool has_tokens = !best.empty() && best.front().tokens_per_s > 0.0;
+  std::string text = fmt::format("  {:<2} {:>9}  {:>9}  {:>7}  {:>9}  {:>9}  {:>7}\n", "", "step",
+                                 has_tokens ? "tokens/s" : "samples/s", "MFU", "memory", "exposed", "bubble");
+  for (size_t i = 0; i < best.size(); ++i) text += layout_rows(best[i], i + 1, best.front().step_s);
+  return text;
+}
+
+std::string approach_text(Approach approach) {
+  return wrapped(fmt::format("approach: {}", kApproaches[static_cast<size_t>(approach)].rule), 2) + "\n";
+}
+
+std::string approach_name(Approach approach) { return kApproaches[static_cast<size_t>(approach)].name; }
+
+std::string order_text(const OrderCheck& check) {
+  const int percent = static_cast<int>(std::lround(100.0 * check.noise));
+  if (check.layouts < 2) {
+    return wrapped(fmt::format("order: no other layout is within {} % of the first, which stays the first", percent), 2) + "\n";
+  }
+  if (check.changes.empty()) {
+    return wrapped(fmt::format("order: the first stays first if any class of the hardware's numbers is {} % off", percent), 2) +
+           "\n";
+  }
+  std::string text;
+  for (const OrderChange& change : check.changes) {
+    text += wrapped(fmt::format("order: with {} {} % {}, layout {} is the fastest; {} measures them", change.numbers, percent,
+                                change.slower > 1.0 ? "worse" : "better", change.fastest + 1, change.measured_by),
+                    2) +
+            "\n";
+  }
+  return text;
+}
+
+std::string left_out_text(const std::vector<LeftOut>& left_out, size_t most) {
+  std::string text;
+  for (size_t i = 0; i < std::min(most, left_out.size()); ++i) {
+    const LeftOut& group = left_out[i];
+    text += wrapped(fmt::format("  {} ({}): {}", group.text, counted(group.layouts, "layout"), group.why), 4) + "\n";
+  }
+  if (left_out.size() > most) text += fmt::format("  ... and {} more groups\n", left_out.size() - most);
+  return text.empty() ? text : "left out:\n" + text;
+}
+
+std::string counts_text(const SearchResult& result) {
+  return wrapped(
+             fmt::format("searched {} in {}: {} illegal, {} over memory, {} not simulated because their lower bound is above "
+                         "the slowest here, {} simulated",
+                         counted(result.layouts, "layout"), format_duration(result.seconds), result.illegal, result.over_memory,
+                         result.bounded, result.simulated),
+             2) +
+         "\n";
+}
+
+std::string space_text(const std::vector<std::string>& space) {
+  std::string text = "the space:\n";
+  for (const std::string& line : space) text += wrapped("  " + line, 4) + "\n";
+  return text;
+}
+
+std::string remedies_text(const std::vector<Remedy>& remedies) {
+  if (remedies.empty()) return "nothing that was tried makes it fit: see what was left out above\n";
+  std::string text = "what would make it fit, the cheapest first:\n";
+  for (const Remedy& remedy : remedies) {
+    const LayoutForecast& then = remedy.forecast;
+    text += wrapped(fmt::format("  {}: {}, step {}, {}", remedy.text, then.text, format_duration(then.step_s),
+                                format_bytes(then.memory_bytes)),
+                    4) +
+            "\n";
+  }
+  return text;
+}
+
+}  // namespace weft

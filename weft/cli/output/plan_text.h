@@ -1,0 +1,30 @@
+// What `weft plan` prints about a search for layouts.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "weft/plan/advice/order_check.h"
+#include "weft/plan/advice/remedies.h"
+#include "weft/plan/search/layout_search.h"
+
+namespace weft {
+
+/// A table of the fastest layouts, each with what it is and what limits it.
+std::string best_layouts_text(const std::vector<LayoutForecast>& best);
+/// The rule of the field that a layout follows, as a sentence.
+std::string approach_text(Approach approach);
+/// The approach as one word or two, for scripts: "sharded states".
+std::string approach_name(Approach approach);
+/// Whether the order of the best holds, or which number decides it and what measures that number.
+std::string order_text(const OrderCheck& check);
+/// What the search left out and why: the closest first, at most `most` groups.
+std::string left_out_text(const std::vector<LeftOut>& left_out, size_t most);
+/// How many layouts were searched, and what became of them.
+std::string counts_text(const SearchResult& result);
+/// The space, a line per key.
+std::string space_text(const std::vector<std::string>& space);
+/// What would make a layout fit, the cheapest first.
+std::string remedies_text(const std::vector<Remedy>& remedies);
+
+}  // namespace weft
