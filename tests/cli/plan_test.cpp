@@ -1,5 +1,6 @@
 // weft plan: the fastest layouts, as text, as JSON and as a recipe that forecasts the same.
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <fstream>
 #include <nlohmann/json.hpp>
@@ -61,6 +62,24 @@ TEST_F(WeftPlan, SaysWhatWouldMakeItFit) {
   EXPECT_TRUE(has(none.out, "what would make it fit, the cheapest first:\n")) << none.out;
   EXPECT_TRUE(has(none.out, "left out:\n")) << none.out;
   EXPECT_TRUE(has(none.err, "toy.toml: no layout fits 2 ranks; it would fit without --memory")) << none.err;
+}
+
+TEST_F(WeftPlan, TakesTheFastestMeasured) {
+  const std::string text = (folder_ / "text").string();
+  std::ofstream out(text);
+  for (int i = 0; i < 400; ++i) out << "line " << i << " of a text that repeats itself\n";
+  out.close();
+  const CommandResult result = run_weft({"plan", recipe_, "--hardware", "laptop_cpu", "-n", "1", "--most", "2", "--measure",
+                                         "--json", "--set", "data.path=" + text, "-o", planned_},
+                                        {.prepare = [this] { EXPECT_EQ(chdir(folder_.path().c_str()), 0); }});
+  ASSERT_EQ(result.status, 0) << result.err;
+  const nlohmann::json json = nlohmann::json::parse(result.out), &best = json.at("best");
+  ASSERT_EQ(best.size(), 2u);
+  const size_t chosen = json.at("chosen").get<size_t>() - 1;
+  for (const nlohmann::json& layout : best) {
+    EXPECT_LE(best[chosen].at("measured").at("step_s"), layout.at("measured").at("step_s")) << layout;
+  }
+  EXPECT_TRUE(has(read_text(planned_), best[chosen].at("layout").get<std::string>() + "\n")) << read_text(planned_);
 }
 
 TEST_F(WeftPlan, DrawsCurves) {

@@ -84,6 +84,7 @@ TEST_F(Streams, WhatCannotBeWrittenIsAnError) {
       {{"k8s", recipe(), "--nodes", "2", "-n", "1", "--image", "weft"}},
       {{"simulate", recipe(), "--hardware", hardware}},
       {{"simulate", recipe(), "--hardware", hardware, "--json"}},
+      {{"plan", recipe(), "--hardware", hardware, "-n", "1"}},
       {{"profile", recipe(), "-n", "1", "-o", (folder_ / "p.toml").string()}},
       {{"verify", recipe(), "-n", "1", "--set", data}},
       {{"check", "-n", "1"}},

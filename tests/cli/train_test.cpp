@@ -80,6 +80,19 @@ TEST_F(WeftTrain, WritesSummaryWeightsAndPlainLines) {
   EXPECT_EQ(out_.find_first_of("\r\x1b"), std::string::npos) << "a log has plain lines";
 }
 
+TEST_F(WeftTrain, PlansALayoutAndShowsWhatWasPredicted) {
+  const nlohmann::json json = summary({"-n", "2", "--set", "layout=auto", "--set", "run.hardware=laptop_cpu"});
+  ASSERT_TRUE(json.is_object());
+  EXPECT_NE(out_.find("\nlayout: "), std::string::npos) << out_;
+  EXPECT_NE(out_.find(", predicted "), std::string::npos) << out_;
+  EXPECT_GT(json.at("predicted").at("step_ms"), 0.0);
+  EXPECT_GT(json.at("predicted").at("memory_mb"), 0.0);
+  const CommandResult none = run_weft(train({"-n", "2", "--set", "layout=auto"}));
+  EXPECT_EQ(none.status, 1);
+  EXPECT_NE(none.err.find("run.hardware names none; weft calibrate writes one of this machine\n"), std::string::npos)
+      << none.err;
+}
+
 TEST_F(WeftTrain, SameBitsOnAnyNumberOfRanksAndBackend) {
   const auto overrides = [](const std::string& backend, const std::string& seed) -> std::vector<std::string> {
     return {"run.steps=20", "run.reproducible_slots=4", "layout.backend=" + backend, "run.seed=" + seed};

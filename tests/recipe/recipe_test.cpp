@@ -163,7 +163,7 @@ TEST(Recipe, EveryKeyReachesItsPlace) {
 
 TEST(Recipe, AWordStandsForALayout) {
   const std::string text = kSmall;
-  for (const std::string& word : {"auto", "naive"}) {
+  for (const std::string word : {"auto", "naive"}) {
     EXPECT_EQ(parse_recipe(text + "layout = \"" + word + "\"\n", "r.toml").layout.style, word);
     EXPECT_EQ(parse_recipe(text, "r.toml", {"layout=" + word}).layout.style, word) << "with --set";
   }

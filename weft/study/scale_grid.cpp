@@ -61,8 +61,10 @@ std::vector<std::string> left_out_keys(Recipe recipe, const std::vector<std::str
   return left_out;
 }
 
-/// Overrides common to all layouts: few steps, and no warm-up that would need more of them.
-std::vector<std::string> common_overrides(int64_t batch, int64_t steps) {
+}  // namespace
+
+// No warm-up, which would need more steps.
+std::vector<std::string> short_run_overrides(int64_t batch, int64_t steps) {
   return {fmt::format("batch.global={}", batch),
           fmt::format("run.steps={}", steps),
           "run.evaluate_every=0",
@@ -71,8 +73,6 @@ std::vector<std::string> common_overrides(int64_t batch, int64_t steps) {
           "optimizer.warmup=0",
           "optimizer.warmup_from=zero"};
 }
-
-}  // namespace
 
 std::string ScalePoint::name() const {
   std::string safe = layout;
@@ -133,7 +133,7 @@ std::vector<ScalePoint> scale_points(const std::string& recipe_path, const std::
       for (const int64_t number : ranks) {
         ScalePoint point{.mode = mode, .layout = layout, .ranks = static_cast<int>(number), .batch = recipe.batch.global};
         if (mode == ScaleMode::weak) point.batch = recipe.batch.global * number / *ranks.begin();
-        point.overrides = common_overrides(point.batch, grid.steps);
+        point.overrides = short_run_overrides(point.batch, grid.steps);
         const std::vector<std::string> chosen = layout_overrides(layout, point.ranks);
         point.overrides.insert(point.overrides.end(), chosen.begin(), chosen.end());
         if (is_named_layout(layout)) {

@@ -43,6 +43,9 @@ struct ScalePoint {
 /// Groups the indices of points that need the same run: equal ranks and overrides, such as one rank in any layout.
 std::vector<std::vector<size_t>> different_runs(const std::vector<ScalePoint>& points);
 
+/// Returns the overrides of a run of `steps` that only shows how long a step takes: nothing is evaluated or saved.
+std::vector<std::string> short_run_overrides(int64_t batch, int64_t steps);
+
 /// Returns the overrides of a named layout: "recipe" (no overrides), "dp", "zero1", "zero2", "zero3" or "shard", "pp", "cp",
 /// "tp", "master", "naive", each over all ranks (one rank divides nothing); or recipe keys,
 /// "layout.tp=2+layout.recompute=blocks", where a value N stands for the number of ranks. Throws InputError for others.

@@ -13,6 +13,7 @@
 #include "weft/cli/options/recipe_options.h"
 #include "weft/cli/output/heading.h"
 #include "weft/cli/output/output.h"
+#include "weft/plan/advice/auto_layout.h"
 #include "weft/plan/cost/cost_table.h"
 #include "weft/plan/forecast.h"
 #include "weft/program/build/build.h"
@@ -179,7 +180,7 @@ void add_memory(CLI::App& app, int& status) {
       "  weft memory recipes/gpt.toml -n 8 --device cuda");
   command->callback([arguments, &status] {
     if (!arguments->device.empty()) arguments->overrides.push_back("run.device=" + arguments->device);
-    const Recipe recipe = load_recipe(arguments->recipe, arguments->overrides);
+    const Recipe recipe = with_chosen_layout(load_recipe(arguments->recipe, arguments->overrides), arguments->num_ranks);
     const std::vector<RecipeMemory> memories = columns(*arguments, recipe);
     write_out(arguments->json ? json_of(memories.front()) : text_of(recipe, memories));
     status = 0;

@@ -3,6 +3,7 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <filesystem>
 #include <memory>
 
 #include "weft/base/error.h"
@@ -18,6 +19,7 @@
 #include "weft/cli/output/output_files.h"
 #include "weft/cli/output/plan_json.h"
 #include "weft/cli/output/plan_text.h"
+#include "weft/cli/ranks/measure_layouts.h"
 #include "weft/plan/advice/auto_layout.h"
 #include "weft/plan/layout/planned_device.h"
 #include "weft/recipe/read/read_recipe.h"
@@ -36,7 +38,7 @@ struct PlanArguments {
   std::string memory;
   std::vector<std::string> kept;
   SearchOptions search;
-  bool json = false, space = false;
+  bool json = false, space = false, measures = false;
   std::string output, svg;
   std::string what_if;
   PlanBudget budget;
@@ -100,14 +102,14 @@ void write_recipe(const PlanArguments& arguments, const Recipe& recipe, const La
   write_file(arguments.output, edited_recipe(text, arguments.recipe, with_layout(recipe, best), notes));
 }
 
-std::string report_of(const PlanArguments& arguments, const SearchResult& result, const OrderCheck& order,
-                      const std::vector<Remedy>& remedies) {
+std::string text_of_plan(const PlanArguments& arguments, const PlanReport& report) {
   constexpr size_t kMostGroups = 5;
+  const SearchResult& result = report.result;
   std::string text;
   if (result.best.empty()) {
-    text = "no layout fits\n\n" + remedies_text(remedies);
+    text = "no layout fits\n\n" + remedies_text(report.remedies);
   } else {
-    text = best_layouts_text(result.best) + "\n" + approach_text(result.best.front().approach) + order_text(order);
+    text = best_layouts_text(result.best) + "\n" + approach_text(result.best.front().approach) + order_text(report.order);
   }
   const std::string left_out = left_out_text(result.left_out, arguments.space ? result.left_out.size() : kMostGroups);
   if (!left_out.empty()) text += "\n" + left_out;
@@ -116,30 +118,57 @@ std::string report_of(const PlanArguments& arguments, const SearchResult& result
 }
 
 /// The line of the error when nothing fits.
-std::string refusal(const Recipe& recipe, int ranks, const std::vector<Remedy>& remedies) {
-  return fmt::format("{}: no layout fits {}; {}", printable(recipe.path), counted(ranks, "rank"),
-                     remedies.empty() ? "nothing that was tried makes it fit" : "it would fit " + remedies.front().text);
+std::string why_none_fits(const Recipe& recipe, const PlanReport& report) {
+  return fmt::format(
+      "{}: no layout fits {}; {}", printable(recipe.path), counted(report.ranks, "rank"),
+      report.remedies.empty() ? "nothing that was tried makes it fit" : "it would fit " + report.remedies.front().text);
+}
+
+PlanReport planned(const PlanArguments& arguments, const Recipe& recipe, const Hardware& hardware) {
+  PlanReport report{.recipe = recipe.path, .ranks = ranks_on(arguments, hardware), .hardware = hardware.name};
+  const auto costs = std::make_shared<CostTable>(for_hardware(recipe, hardware));
+  SearchOptions search = arguments.search;
+  search.most = std::max(search.most, 2);  // the order needs a second
+  in_hardware_file(arguments.hardware.front(),
+                   [&] { report.result = search_layouts(recipe, report.ranks, hardware, search, costs); });
+  std::vector<LayoutForecast>& best = report.result.best;
+  if (best.empty()) {
+    report.remedies = find_remedies(recipe, report.ranks, hardware, arguments.search, costs);
+    return report;
+  }
+  report.order = check_order(best, report.ranks, hardware, costs);
+  best.resize(std::min(best.size(), static_cast<size_t>(arguments.search.most)));
+  return report;
+}
+
+/// Trains the layouts shown, and takes the fastest.
+void measure(const PlanArguments& arguments, const Recipe& recipe, PlanReport& report) {
+  report.measured = measure_layouts(recipe, report.result.best,
+                                    {.recipe = arguments.recipe,
+                                     .overrides = arguments.overrides,
+                                     .ranks = report.ranks,
+                                     .folder = std::filesystem::path(arguments.recipe).stem().string() + "-plan"});
+  report.chosen = fastest_measured(report.measured);
 }
 
 void plan_once(const PlanArguments& arguments, const Recipe& recipe) {
   const Hardware hardware = load_hardware(arguments.hardware.front());
-  const int ranks = ranks_on(arguments, hardware);
-  const auto costs = std::make_shared<CostTable>(for_hardware(recipe, hardware));
-  SearchOptions search = arguments.search;
-  search.most = std::max(search.most, 2);  // the order needs a second
-  SearchResult result;
-  in_hardware_file(arguments.hardware.front(), [&] { result = search_layouts(recipe, ranks, hardware, search, costs); });
-  const bool fits = !result.best.empty();
-  const OrderCheck order = check_order(result.best, ranks, hardware, costs);
-  result.best.resize(std::min(result.best.size(), static_cast<size_t>(arguments.search.most)));
-  const std::vector<Remedy> remedies =
-      fits ? std::vector<Remedy>() : find_remedies(recipe, ranks, hardware, arguments.search, costs);
-  write_out(arguments.json ? plan_json(recipe.path, ranks, hardware.name, result, order, remedies)
-                           : plan_heading(arguments, recipe, hardware, ranks) + report_of(arguments, result, order, remedies));
-  if (!fits) throw InputError(refusal(recipe, ranks, remedies));
+  PlanReport report = planned(arguments, recipe, hardware);
+  const bool fits = !report.result.best.empty();
+  if (!arguments.json) {
+    write_out(plan_heading(arguments, recipe, hardware, report.ranks) + text_of_plan(arguments, report));
+  }
+  if (fits && arguments.measures) {
+    measure(arguments, recipe, report);
+    if (!arguments.json) write_out("\n" + measured_text(report));
+  }
+  if (arguments.json) write_out(plan_json(report));
+  if (!fits) throw InputError(why_none_fits(recipe, report));
   if (arguments.output.empty()) return;
-  write_recipe(arguments, recipe, result.best.front(), hardware, ranks);
-  if (!arguments.json) write_out(fmt::format("wrote {}, with layout 1\n", printable(arguments.output)));
+  write_recipe(arguments, recipe, report.result.best[report.chosen], hardware, report.ranks);
+  if (!arguments.json) {
+    write_out(fmt::format("wrote {}, with layout {}\n", printable(arguments.output), report.chosen + 1));
+  }
 }
 
 void plan_several(const PlanArguments& arguments, const Recipe& recipe) {
@@ -158,8 +187,9 @@ void plan_several(const PlanArguments& arguments, const Recipe& recipe) {
 
 void run_plan(PlanArguments& arguments) {
   const bool is_curve = !arguments.what_if.empty() || arguments.hardware.size() > 1;
-  if (is_curve && !arguments.output.empty()) {
-    throw InputError("-o writes one layout: leave it out with --what-if and with several --hardware");
+  if (is_curve && (!arguments.output.empty() || arguments.measures)) {
+    throw InputError(
+        "-o and --measure take the layouts of one number of ranks: leave them out with --what-if and several --hardware");
   }
   if (!is_curve && (!arguments.svg.empty() || arguments.budget.tokens > 0.0)) {
     throw InputError("--svg, --tokens and --price belong to --what-if or to several --hardware");
@@ -201,6 +231,8 @@ void add_search(CLI::App& command, PlanArguments& arguments) {
                   "layout.precision: a key that changes results, which is searched only if named; repeatable")
       ->allow_extra_args(false);
   command.add_option("--most", arguments.search.most, "Layouts to show")->capture_default_str()->check(CLI::Range(1, 1000));
+  command.add_flag("--measure", arguments.measures,
+                   "Train the layouts shown for 20 steps each, twice, on this machine, and take the fastest");
   command.add_flag("--space", arguments.space, "Also list what was searched, and all that was left out");
 }
 

@@ -14,6 +14,7 @@
 #include "weft/cli/output/heading.h"
 #include "weft/cli/output/output.h"
 #include "weft/cli/output/time_files.h"
+#include "weft/plan/advice/auto_layout.h"
 #include "weft/plan/forecast.h"
 #include "weft/plan/layout/planned_device.h"
 #include "weft/plan/make_plan.h"
@@ -55,7 +56,8 @@ void show(const ShowArguments& arguments) {
     throw InputError("--hardware is only for the times in --svg and --trace; add one of them, or use weft simulate");
   }
   const Hardware hardware = arguments.hardware.empty() ? nominal_hardware() : load_hardware(arguments.hardware);
-  const Recipe recipe = for_hardware(load_recipe(arguments.recipe, arguments.overrides), hardware);
+  const Recipe given = load_recipe(arguments.recipe, arguments.overrides);
+  const Recipe recipe = for_hardware(with_chosen_layout(given, arguments.num_ranks, arguments.hardware), hardware);
   const Plan all = make_plan(recipe, arguments.num_ranks);
   const std::string stages = all.stages_text.empty() ? "" : all.stages_text + "\n";
   std::string text = wrapped(heading(recipe, all.layout), 2) + "\n\n" +

@@ -14,6 +14,7 @@
 #include "weft/cli/output/heading.h"
 #include "weft/cli/output/output.h"
 #include "weft/cli/output/time_files.h"
+#include "weft/plan/advice/auto_layout.h"
 #include "weft/plan/forecast.h"
 #include "weft/program/draw/time_chart.h"
 #include "weft/program/simulate/simulation.h"
@@ -233,7 +234,8 @@ void print_json(const RecipeSimulation& result, const Hardware& hardware) {
 void simulate_recipe(const SimulateArguments& arguments) {
   arguments.files.check(arguments.recipe);
   const Hardware hardware = load_hardware(arguments.hardware);
-  const Recipe recipe = load_recipe(arguments.recipe, arguments.overrides);
+  const Recipe recipe =
+      with_chosen_layout(load_recipe(arguments.recipe, arguments.overrides), arguments.num_ranks, arguments.hardware);
   const RecipeSimulation result = recipe_simulation(recipe, arguments.num_ranks, hardware, arguments.hardware);
   arguments.files.write(*result.plan.program, result.simulation, hardware, heading(recipe, result.plan.layout));
   arguments.json ? print_json(result, hardware) : print_text(arguments, recipe, result, hardware);

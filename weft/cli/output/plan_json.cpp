@@ -2,8 +2,6 @@
 
 #include <nlohmann/json.hpp>
 
-#include "weft/cli/output/plan_text.h"
-
 namespace weft {
 
 namespace {
@@ -29,6 +27,11 @@ PlanJson layout_json(const LayoutForecast& layout) {
           {"limited_by", layout.limited_by}};
 }
 
+PlanJson measured_json(const MeasuredLayout& measured) {
+  if (!measured.failure.empty()) return {{"failure", measured.failure}};
+  return {{"step_s", measured.step_s}};
+}
+
 PlanJson order_json(const OrderCheck& check) {
   PlanJson changes = PlanJson::array();
   for (const OrderChange& change : check.changes) {
@@ -52,17 +55,20 @@ PlanJson search_json(const SearchResult& result) {
 
 }  // namespace
 
-std::string plan_json(const std::string& recipe, int ranks, const std::string& hardware, const SearchResult& result,
-                      const OrderCheck& order, const std::vector<Remedy>& remedies) {
-  PlanJson json = {{"recipe", recipe}, {"world", ranks}, {"hardware", hardware}};
+std::string plan_json(const PlanReport& report) {
+  PlanJson json = {{"recipe", report.recipe}, {"world", report.ranks}, {"hardware", report.hardware}};
   PlanJson best = PlanJson::array();
-  for (const LayoutForecast& layout : result.best) best.push_back(layout_json(layout));
+  for (const LayoutForecast& layout : report.result.best) best.push_back(layout_json(layout));
+  for (size_t i = 0; i < report.measured.size(); ++i) best[i]["measured"] = measured_json(report.measured[i]);
   json["best"] = best;
-  if (!result.best.empty()) json["order"] = order_json(order);
-  json["search"] = search_json(result);
-  if (result.best.empty()) {
+  if (!report.result.best.empty()) {
+    json["chosen"] = report.chosen + 1;
+    json["order"] = order_json(report.order);
+  }
+  json["search"] = search_json(report.result);
+  if (report.result.best.empty()) {
     PlanJson all = PlanJson::array();
-    for (const Remedy& remedy : remedies) all.push_back({{"what", remedy.text}, {"then", layout_json(remedy.forecast)}});
+    for (const Remedy& remedy : report.remedies) all.push_back({{"what", remedy.text}, {"then", layout_json(remedy.forecast)}});
     json["remedies"] = all;
   }
   return json.dump(2) + "\n";

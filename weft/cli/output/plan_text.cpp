@@ -106,6 +106,21 @@ std::string space_text(const std::vector<std::string>& space) {
   return text;
 }
 
+std::string measured_text(const PlanReport& report) {
+  std::string text = "measured here:\n";
+  for (size_t i = 0; i < report.measured.size(); ++i) {
+    const MeasuredLayout& measured = report.measured[i];
+    const double predicted_s = report.result.best[i].step_s;
+    if (!measured.failure.empty()) {
+      text += wrapped(fmt::format("  {:<2} {}", i + 1, measured.failure), 5) + "\n";
+      continue;
+    }
+    text += fmt::format("  {:<2} {:>9}, predicted {} ({:+.0f} %)\n", i + 1, format_duration(measured.step_s),
+                        format_duration(predicted_s), 100.0 * (predicted_s / measured.step_s - 1.0));
+  }
+  return text + fmt::format("  the fastest: layout {}\n", report.chosen + 1);
+}
+
 std::string remedies_text(const std::vector<Remedy>& remedies) {
   if (remedies.empty()) return "nothing that was tried makes it fit: see what was left out above\n";
   std::string text = "what would make it fit, the cheapest first:\n";

@@ -10,6 +10,24 @@
 
 namespace weft {
 
+/// A layout's measured step.
+struct MeasuredLayout {
+  double step_s = 0.0;       ///< median of the rounds' medians; 0: not measured
+  std::string failure = {};  ///< why not
+};
+
+/// What a search found, and what is said about it.
+struct PlanReport {
+  std::string recipe = {};                    ///< path
+  int ranks = 1;                              ///< number of ranks
+  std::string hardware = {};                  ///< Hardware::name
+  SearchResult result = {};                   ///< of the search
+  OrderCheck order = {};                      ///< of result.best
+  std::vector<Remedy> remedies = {};          ///< if nothing fits
+  std::vector<MeasuredLayout> measured = {};  ///< of result.best, with --measure
+  size_t chosen = 0;                          ///< index of the layout to take
+};
+
 /// A table of the fastest layouts, each with what it is and what limits it.
 std::string best_layouts_text(const std::vector<LayoutForecast>& best);
 /// The rule of the field that a layout follows, as a sentence.
@@ -24,6 +42,8 @@ std::string left_out_text(const std::vector<LeftOut>& left_out, size_t most);
 std::string counts_text(const SearchResult& result);
 /// The space, a line per key.
 std::string space_text(const std::vector<std::string>& space);
+/// Measured steps beside predicted ones, and which layout is the fastest.
+std::string measured_text(const PlanReport& report);
 /// What would make a layout fit, the cheapest first.
 std::string remedies_text(const std::vector<Remedy>& remedies);
 

@@ -7,8 +7,10 @@
 #include "weft/base/error.h"
 #include "weft/base/shipped_files.h"
 #include "weft/base/units.h"
+#include "weft/recipe/read/recipe_keys.h"
 #include "weft/recipe/read/recipe_values.h"
 #include "weft/recipe/toml/hardware_file.h"
+#include "weft/recipe/toml/toml_value.h"
 
 namespace weft {
 
@@ -40,7 +42,27 @@ Recipe with_layout(Recipe recipe, const LayoutForecast& found) {
   return recipe;
 }
 
+std::vector<std::string> layout_settings(const Recipe& recipe) {
+  Recipe copy = recipe;
+  std::vector<std::string> settings;
+  for (const FileKey& key : recipe_keys(copy)) {
+    const std::string value = toml_value(key.target);
+    const bool is_layout = key.section == "layout" || key.is("batch.micro");
+    if (is_layout && !value.empty()) settings.push_back(fmt::format("{}={}", key.dotted(), value));
+  }
+  return settings;
+}
+
+void check_automatic(const Recipe& recipe) {
+  if (!is_automatic(recipe) || !recipe.run.hardware.empty()) return;
+  throw InputError(
+      fmt::format("{}: layout = \"auto\" is planned by a hardware file, and run.hardware names none; weft calibrate "
+                  "writes one of this machine",
+                  recipe.path));
+}
+
 LayoutForecast choose_layout(const Recipe& recipe, int world_size) {
+  check_automatic(recipe);
   const std::string path = shipped_or_own("hardware", recipe.run.hardware);
   const Hardware hardware = load_hardware(path);
   SearchResult result;
@@ -49,6 +71,13 @@ LayoutForecast choose_layout(const Recipe& recipe, int world_size) {
   if (!result.best.empty()) return std::move(result.best.front());
   throw InputError(fmt::format("{}: layout = \"auto\": no layout fits {} of {}{}; weft plan says what would", recipe.path,
                                counted(world_size, "rank"), path, closest_text(result)));
+}
+
+Recipe with_chosen_layout(Recipe recipe, int world_size, const std::string& hardware) {
+  if (!is_automatic(recipe)) return recipe;
+  if (!hardware.empty()) recipe.run.hardware = hardware;
+  const LayoutForecast found = choose_layout(recipe, world_size);
+  return with_layout(std::move(recipe), found);
 }
 
 }  // namespace weft

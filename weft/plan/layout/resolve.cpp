@@ -150,7 +150,7 @@ ResolvedLayout resolve(const Recipe& recipe, int world_size) {
   }
   if (recipe.layout.style == "auto") {
     throw InputError(
-        fmt::format("{}: layout = \"auto\" is searched by weft train and weft plan alone; weft plan -o writes a recipe "
+        fmt::format("{}: layout = \"auto\" is not searched here; weft plan -o writes a recipe "
                     "with the layout that it finds",
                     recipe.path));
   }

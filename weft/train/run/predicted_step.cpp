@@ -1,9 +1,11 @@
 #include "weft/train/run/predicted_step.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
-#include <string>
 
 #include "weft/base/accounting.h"
+#include "weft/base/error.h"
 #include "weft/base/shipped_files.h"
 #include "weft/base/target_device.h"
 #include "weft/plan/cost/cost_table.h"
@@ -12,8 +14,9 @@
 
 namespace weft {
 
-std::optional<StepPrediction> predicted_step(const Recipe& recipe, int world_size) {
-  if (recipe.run.hardware.empty()) return std::nullopt;
+namespace {
+
+StepPrediction simulated_step(const Recipe& recipe, int world_size) {
   const std::string path = shipped_or_own("hardware", recipe.run.hardware);
   const Hardware hardware = load_hardware(path);
   const RecipeSimulation predicted = recipe_simulation(recipe, world_size, hardware, path);
@@ -26,6 +29,19 @@ std::optional<StepPrediction> predicted_step(const Recipe& recipe, int world_siz
   constexpr double kMiB = 1 << 20;
   return StepPrediction{
       .hardware = hardware.name, .step_s = step.step_s, .memory_mb = before_mb + static_cast<double>(bytes) / kMiB};
+}
+
+}  // namespace
+
+std::optional<StepPrediction> predicted_step(const Recipe& recipe, const World& world,
+                                             const std::function<void(const std::string&)>& on_note) {
+  if (recipe.run.hardware.empty() || world.rank() != 0) return std::nullopt;
+  try {
+    return simulated_step(recipe, world.size());
+  } catch (const InputError& error) {
+    if (on_note) on_note(fmt::format("run.hardware predicts nothing for this layout: {}", error.what()));
+    return std::nullopt;
+  }
 }
 
 }  // namespace weft

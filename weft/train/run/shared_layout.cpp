@@ -1,6 +1,7 @@
 #include "weft/train/run/shared_layout.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <chrono>
@@ -15,7 +16,6 @@
 #include "weft/plan/advice/auto_layout.h"
 #include "weft/recipe/read/recipe_keys.h"
 #include "weft/recipe/toml/toml_reader.h"
-#include "weft/recipe/toml/toml_value.h"
 #include "weft/train/run/options_of_recipe.h"
 
 namespace weft {
@@ -25,18 +25,6 @@ namespace {
 constexpr char kLayoutKey[] = "chosen layout";
 
 constexpr std::chrono::minutes kLongestChoice{10};
-
-/// The layout as lines "section.key=value".
-std::string layout_lines(const Recipe& recipe) {
-  Recipe copy = recipe;
-  std::string lines;
-  for (const FileKey& key : recipe_keys(copy)) {
-    const std::string value = toml_value(key.target);
-    const bool is_layout = key.section == "layout" || key.is("batch.micro");
-    if (is_layout && !value.empty()) lines += fmt::format("{}={}\n", key.dotted(), value);
-  }
-  return lines;
-}
 
 Recipe with_lines(Recipe recipe, const std::string& lines) {
   const std::vector<FileKey> keys = recipe_keys(recipe);
@@ -59,7 +47,7 @@ Recipe layout_of_rank(const Recipe& recipe, const World& world, Store& store,
   if (world.rank() == 0) {
     Recipe planned = is_automatic(recipe) ? chosen(recipe, world.size(), on_note) : recipe;
     // Also without a search: a rank with another recipe may wait for it, and the later comparison of ranks reports that.
-    store.set(kLayoutKey, layout_lines(planned), timeout_of(recipe));
+    store.set(kLayoutKey, fmt::format("{}", fmt::join(layout_settings(planned), "\n")), timeout_of(recipe));
     return planned;
   }
   if (!is_automatic(recipe)) return recipe;

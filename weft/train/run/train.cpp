@@ -1,8 +1,6 @@
 #include "weft/train/run/train.h"
 
 #include <ATen/Parallel.h>
-#include <c10/core/DeviceGuard.h>
-#include <fmt/format.h>
 
 #include <filesystem>
 #include <memory>
@@ -11,7 +9,6 @@
 #include <utility>
 #include <vector>
 
-#include "weft/base/error.h"
 #include "weft/base/stopwatch.h"
 #include "weft/recipe/build/build_model.h"
 #include "weft/recipe/build/build_optimizer.h"
@@ -27,7 +24,6 @@
 #include "weft/train/run/predicted_step.h"
 #include "weft/train/run/recipe_agreement.h"
 #include "weft/train/run/resume.h"
-#include "weft/train/run/run_lengths.h"
 #include "weft/train/run/run_saver.h"
 #include "weft/train/run/shared_folder.h"
 #include "weft/train/run/shared_layout.h"
@@ -338,30 +334,15 @@ class Run {
   double seconds_before_ = 0.0;  ///< run time in earlier processes
 };
 
-/// A hardware file that lacks what this layout uses costs the run its prediction, not the run.
-template <class Note>
-std::optional<StepPrediction> prediction_of(const Recipe& recipe, int world_size, const Note& note) {
-  try {
-    return predicted_step(recipe, world_size);
-  } catch (const InputError& error) {
-    note(fmt::format("run.hardware predicts nothing for this layout: {}", error.what()));
-    return std::nullopt;
-  }
-}
-
 }  // namespace
 
 FinalReport train(const Recipe& recipe, const World& world, const TrainOptions& options) {
   check_options(recipe, options);
   if (world.rank() == 0) check_files(options);
   at::set_num_threads(threads_of(recipe, world));
-  const auto note = [&](const std::string& text) {
-    if (world.rank() == 0 && options.on_note) options.on_note(text);
-  };
-  const Recipe planned = shared_layout(recipe, world, note);
-  const std::optional<StepPrediction> predicted = world.rank() == 0 ? prediction_of(planned, world.size(), note) : std::nullopt;
-  Run run(planned, world, options);
-  FinalReport report = run();
+  const Recipe planned = shared_layout(recipe, world, options.on_note);
+  const std::optional<StepPrediction> predicted = predicted_step(planned, world, options.on_note);
+  FinalReport report = Run(planned, world, options)();
   report.predicted = predicted;
   return report;
 }

@@ -1,0 +1,32 @@
+// measure_layouts: trains layouts that a search has found, on this machine, to compare their steps with what was predicted.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "weft/cli/output/plan_text.h"
+#include "weft/plan/search/layout_forecast.h"
+#include "weft/recipe/recipe.h"
+
+namespace weft {
+
+/// How layouts are measured.
+struct MeasureOptions {
+  std::string recipe = {};                  ///< path
+  std::vector<std::string> overrides = {};  ///< of the command line
+  int ranks = 1;                            ///< on this machine
+  int64_t steps = 20;                       ///< per run; times exclude the first two
+  int rounds = 2;                           ///< runs per layout, by turns
+  std::string folder = {};                  ///< for summaries and logs; locked meanwhile
+};
+
+/// Trains each layout and returns its step, in their order. A layout that fails is a row with the reason. Throws InputError for
+/// a recipe that saves checkpoints, and Error if a signal ended the runs.
+std::vector<MeasuredLayout> measure_layouts(const Recipe& recipe, const std::vector<LayoutForecast>& layouts,
+                                            const MeasureOptions& options);
+
+/// Index of the fastest measured layout; 0 if none was measured.
+size_t fastest_measured(const std::vector<MeasuredLayout>& measured);
+
+}  // namespace weft
