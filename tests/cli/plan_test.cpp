@@ -84,11 +84,14 @@ TEST_F(WeftPlan, TakesTheFastestMeasured) {
 
 TEST_F(WeftPlan, DrawsCurves) {
   const std::string svg = (folder_ / "c.svg").string();
-  const CommandResult curve = plan({"--what-if", "gpus=1,2", "--tokens", "1e9", "--price", "2", "--svg", svg, "--json"});
+  const CommandResult curve = plan(
+      {"--what-if", "gpus=1,2", "--tokens", "1e9", "--price", "2", "--svg", svg, "--json", "--memory", "16MiB", "--largest"});
   ASSERT_EQ(curve.status, 0) << curve.err;
   const nlohmann::json points = nlohmann::json::parse(curve.out).at("points");
   ASSERT_EQ(points.size(), 2u);
   EXPECT_LT(points[1].at("training_s"), points[0].at("training_s"));
+  EXPECT_GT(points[1].at("largest").at("parameters"), points[0].at("largest").at("parameters"));
+  EXPECT_GE(points[0].at("largest").at("layers"), 4);
   EXPECT_TRUE(has(read_text(svg), "Days of training vs ranks"));
 }
 
@@ -98,7 +101,7 @@ TEST_F(WeftPlan, RefusesInOneLine) {
       {{"--memory", "much"}, "--memory much: write it as 24GiB, 80GB or 512MiB"},
       {{"--what-if", "8..16"}, "--what-if 8..16: write it as gpus=8..4096, which is 8, 16, 32 and so on, or as gpus=8,12,16"},
       {{"-o", recipe_}, "the recipe and -o are the same file, " + recipe_ + "; choose another"},
-      {{"--svg", planned_}, "--svg, --tokens and --price belong to --what-if or to several --hardware"},
+      {{"--svg", planned_}, "--svg, --tokens, --price and --largest belong to --what-if or to several --hardware"},
   };
   for (const auto& [arguments, error] : cases) {
     const CommandResult result = plan(arguments);

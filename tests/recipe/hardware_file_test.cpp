@@ -294,13 +294,13 @@ TEST(HardwareFile, sizes_and_rates_have_limits) {
 TEST(HardwareFile, errors_in_blocks_too) {
   EXPECT_EQ(error_of(with("[[block]]\nforward_s = 1")),
             "h.toml:6:1: block.name is missing (name of a block; a trailing * matches any rest): a string");
-  EXPECT_EQ(error_of(with("[[block]]\nname = \"h.0\"\nforwards = 1")),
+  EXPECT_EQ(error_of(with("[[block]]\nname = 'h.0'\nforwards = 1")),
             "h.toml:8:1: unknown key 'block.forwards'; did you mean 'block.forward_s'?");
-  EXPECT_EQ(error_of(with("[[block]]\nname = \"h.0\"\nforward_s = -1")),
+  EXPECT_EQ(error_of(with("[[block]]\nname = 'h.0'\nforward_s = -1")),
             "h.toml:8:13: block.forward_s must be a number of at least 0, found -1");
-  EXPECT_EQ(error_of(with("[[blocks]]\nname = \"h.0\"")), "h.toml:6:3: unknown key 'blocks'; did you mean 'block'?");
-  EXPECT_EQ(error_of(with("block = { name = \"h.0\" }")),
-            "h.toml:6:1: block is a list: write [[block]] above each, found a table ({ name = \"h.0\" })");
+  EXPECT_EQ(error_of(with("[[blocks]]\nname = 'h.0'")), "h.toml:6:3: unknown key 'blocks'; did you mean 'block'?");
+  EXPECT_EQ(error_of(with("block = { name = 'h.0' }")),
+            "h.toml:6:1: block is a list: write [[block]] above each, found a table ({ name = 'h.0' })");
 }
 
 TEST(HardwareFile, a_file_that_is_not_there) {

@@ -66,7 +66,7 @@ std::vector<int> parse_what_if(const std::string& text) {
 }
 
 PlanCurves plan_curves(const Recipe& recipe, const std::vector<Hardware>& hardware, const std::vector<int>& ranks,
-                       const SearchOptions& options, const PlanBudget& budget) {
+                       const SearchOptions& options, const PlanBudget& budget, bool with_largest) {
   if (budget.tokens > 0.0 && !reads_tokens(recipe.model)) {
     throw InputError(fmt::format("--tokens: model.name = \"{}\" reads images; leave it out", recipe.model.name));
   }
@@ -77,7 +77,10 @@ PlanCurves plan_curves(const Recipe& recipe, const std::vector<Hardware>& hardwa
   for (const Hardware& each : hardware) {
     std::shared_ptr<CostTable>& table = costs[each.kind];
     if (!table) table = std::make_shared<CostTable>(for_hardware(recipe, each));
-    for (const int n : ranks) curves.points.push_back(point_of(recipe, each, n, fastest, table));
+    for (const int n : ranks) {
+      curves.points.push_back(point_of(recipe, each, n, fastest, table));
+      if (with_largest) curves.points.back().largest = largest_model(recipe, n, each, options);
+    }
   }
   return curves;
 }

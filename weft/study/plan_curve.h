@@ -9,6 +9,7 @@
 #include "weft/plan/search/layout_search.h"
 #include "weft/program/simulate/hardware.h"
 #include "weft/recipe/recipe.h"
+#include "weft/study/largest_model.h"
 
 namespace weft {
 
@@ -20,10 +21,11 @@ struct PlanBudget {
 
 /// One number of ranks on one kind of hardware.
 struct PlanPoint {
-  std::string hardware = {};                ///< Hardware::name
-  int ranks = 1;                            ///< number of ranks
-  std::optional<LayoutForecast> best = {};  ///< the fastest layout; empty: none fits
-  std::string reason = {};                  ///< why there is none
+  std::string hardware = {};                 ///< Hardware::name
+  int ranks = 1;                             ///< number of ranks
+  std::optional<LayoutForecast> best = {};   ///< the fastest layout; empty: none fits
+  std::string reason = {};                   ///< why there is none
+  std::optional<LargestModel> largest = {};  ///< the deepest model that fits, if asked for
 };
 
 /// All points, by hardware, then by ranks.
@@ -38,9 +40,10 @@ struct PlanCurves {
 std::vector<int> parse_what_if(const std::string& text);
 
 /// Searches for each number of `ranks` on each of `hardware`; a number on which no layout fits is a point with the reason.
-/// Throws as search_layouts() does, and InputError for a budget of tokens if the model reads images.
+/// `with_largest`: also for the largest model (largest_model.h) of each, which takes about ten searches more. Throws as
+/// search_layouts() does, and InputError for a budget of tokens, or the largest model, if the model reads images.
 PlanCurves plan_curves(const Recipe& recipe, const std::vector<Hardware>& hardware, const std::vector<int>& ranks,
-                       const SearchOptions& options, const PlanBudget& budget);
+                       const SearchOptions& options, const PlanBudget& budget, bool with_largest = false);
 
 /// Seconds of the training at this point. 0: no layout or no budget.
 double training_seconds(const PlanPoint& point, const PlanBudget& budget);

@@ -37,14 +37,22 @@ bool counts_tokens(const PlanCurves& curves) {
 
 double rate_of(const LayoutForecast& best) { return best.tokens_per_s > 0.0 ? best.tokens_per_s : best.samples_per_s; }
 
+/// "at most 96 layers, 5.03 G parameters".
+std::string largest_text(const LargestModel& largest) {
+  if (largest.layers == 0) return "          no number of layers fits\n";
+  return fmt::format("          at most about {}, {} parameters\n", counted(largest.layers, "layer"),
+                     format_count(static_cast<double>(largest.parameters)));
+}
+
 std::string curve_row(const PlanCurves& curves, const PlanPoint& point) {
-  if (!point.best) return fmt::format("  {:>6}  {}\n", point.ranks, point.reason);
+  const std::string largest = point.largest ? largest_text(*point.largest) : "";
+  if (!point.best) return fmt::format("  {:>6}  {}\n", point.ranks, point.reason) + largest;
   const LayoutForecast& best = *point.best;
   std::string row = fmt::format("  {:>6}  {:>9}  {:>9}  {:>6.1f} %  {:>9}", point.ranks, format_duration(best.step_s),
                                 format_count(rate_of(best)), 100.0 * best.mfu, format_bytes(best.memory_bytes));
   if (curves.budget.tokens > 0.0) row += fmt::format("  {:>9}", format_count(training_seconds(point, curves.budget) / kDay));
   if (curves.budget.price > 0.0) row += fmt::format("  {:>9}", format_count(training_cost(point, curves.budget)));
-  return row + "\n          " + best.text + "\n";
+  return row + "\n          " + best.text + "\n" + largest;
 }
 
 /// "fits from 16 ranks on".
@@ -58,6 +66,7 @@ std::string smallest_text(const std::vector<const PlanPoint*>& points) {
 
 nlohmann::ordered_json point_json(const PlanPoint& point, const PlanBudget& budget) {
   nlohmann::ordered_json json = {{"hardware", point.hardware}, {"ranks", point.ranks}};
+  if (point.largest) json["largest"] = {{"layers", point.largest->layers}, {"parameters", point.largest->parameters}};
   if (!point.best) {
     json["reason"] = point.reason;
     return json;

@@ -38,7 +38,7 @@ struct PlanArguments {
   std::string memory;
   std::vector<std::string> kept;
   SearchOptions search;
-  bool json = false, space = false, measures = false;
+  bool json = false, space = false, measures = false, largest = false;
   std::string output, svg;
   std::string what_if;
   PlanBudget budget;
@@ -176,7 +176,7 @@ void plan_several(const PlanArguments& arguments, const Recipe& recipe) {
   for (const std::string& path : arguments.hardware) hardware.push_back(load_hardware(path));
   const std::vector<int> ranks =
       arguments.what_if.empty() ? std::vector<int>{ranks_on(arguments, hardware.front())} : parse_what_if(arguments.what_if);
-  const PlanCurves curves = plan_curves(recipe, hardware, ranks, arguments.search, arguments.budget);
+  const PlanCurves curves = plan_curves(recipe, hardware, ranks, arguments.search, arguments.budget, arguments.largest);
   write_out(arguments.json ? plan_curves_json(curves) : plan_curves_table(curves));
   if (arguments.svg.empty()) return;
   const std::string chart = plan_curves_chart(curves);
@@ -191,8 +191,8 @@ void run_plan(PlanArguments& arguments) {
     throw InputError(
         "-o and --measure take the layouts of one number of ranks: leave them out with --what-if and several --hardware");
   }
-  if (!is_curve && (!arguments.svg.empty() || arguments.budget.tokens > 0.0)) {
-    throw InputError("--svg, --tokens and --price belong to --what-if or to several --hardware");
+  if (!is_curve && (!arguments.svg.empty() || arguments.budget.tokens > 0.0 || arguments.largest)) {
+    throw InputError("--svg, --tokens, --price and --largest belong to --what-if or to several --hardware");
   }
   check_different_files({{"the recipe", arguments.recipe}, {"-o", arguments.output}, {"--svg", arguments.svg}});
   for (const std::string& path : {arguments.output, arguments.svg}) {
@@ -249,6 +249,7 @@ void add_plan(CLI::App& app, int& status) {
   command->add_option("--price", arguments->budget.price, "Price of a rank per hour: adds the training's cost")
       ->check(CLI::PositiveNumber)
       ->needs(tokens);
+  command->add_flag("--largest", arguments->largest, "With --what-if: also how many layers the model could have");
   command->add_flag("--json", arguments->json, "Print JSON");
   add_output(*command, "-o,--output", arguments->output, "Write the recipe with the fastest layout to this file");
   add_output(*command, "--svg", arguments->svg, "Draw the curves to this SVG file");
