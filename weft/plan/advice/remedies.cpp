@@ -13,7 +13,7 @@ namespace weft {
 
 namespace {
 
-constexpr int kMostTimesRanks = 64;
+constexpr int kMostTimesRanks = 16;
 
 class Remedies {
  public:
