@@ -74,8 +74,28 @@ TEST_F(WeftPlan, TakesTheFastestMeasured) {
   std::ofstream out(text);
   for (int i = 0; i < 400; ++i) out << "line " << i << " of a text that repeats itself\n";
   out.close();
-  const CommandResult result = run_weft({"plan", recipe_, "--hardware", "laptop_cpu", "-n", "1", "--most", "2", "--measure",
-                                         "--json", "--set", "data.path=" + text, "-o", planned_},
+  const CommandResult result = run_weft({"plan",
+                                         recipe_,
+                                         "--hardware",
+                                         "laptop_cpu",
+                                         "-n",
+                                         "1",
+                                         "--most",
+                                         "2",
+                                         "--measure",
+                                         "--set",
+                                         "model.width=16",
+                                         "--set",
+                                         "model.context=16",
+                                         "--set",
+                                         "model.layers=1",
+                                         "--set",
+                                         "batch.global=8",
+                                         "--json",
+                                         "--set",
+                                         "data.path=" + text,
+                                         "-o",
+                                         planned_},
                                         {.prepare = [this] { EXPECT_EQ(chdir(folder_.path().c_str()), 0); }});
   ASSERT_EQ(result.status, 0) << result.err;
   const nlohmann::json json = nlohmann::json::parse(result.out), &best = json.at("best");
@@ -90,7 +110,7 @@ TEST_F(WeftPlan, TakesTheFastestMeasured) {
 TEST_F(WeftPlan, DrawsCurves) {
   const std::string svg = (folder_ / "c.svg").string();
   const CommandResult curve = plan(
-      {"--what-if", "gpus=1,2", "--tokens", "1e9", "--price", "2", "--svg", svg, "--json", "--memory", "200MiB", "--largest"});
+      {"--what-if", "gpus=1,2", "--tokens", "1e9", "--price", "2", "--svg", svg, "--json", "--memory", "60MiB", "--largest"});
   ASSERT_EQ(curve.status, 0) << curve.err;
   const nlohmann::json points = nlohmann::json::parse(curve.out).at("points");
   ASSERT_EQ(points.size(), 2u);

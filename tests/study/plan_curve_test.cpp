@@ -19,9 +19,9 @@ PlanCurves curves() {
   quick.mfu = 0.5;
   return {.recipe = "r.toml",
           .batch = 64,
-          .budget = {.tokens = 86.4e9, .price = 2.0},
-          .points = {{.hardware = "a", .ranks = 4, .reason = "whole states: over memory by 1.00 GiB"},
-                     {.hardware = "a", .ranks = 8, .best = quick},
+          .budget = {.tokens = 86.4e9, .prices = {2.0}},
+          .points = {{.hardware = "a", .ranks = 4, .price = 2.0, .reason = "whole states: over memory by 1.00 GiB"},
+                     {.hardware = "a", .ranks = 8, .price = 2.0, .best = quick},
                      {.hardware = "b", .ranks = 4, .reason = "no"},
                      {.hardware = "b", .ranks = 8, .reason = "no"}}};
 }

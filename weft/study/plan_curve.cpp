@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <map>
 #include <memory>
 
@@ -70,15 +71,22 @@ PlanCurves plan_curves(const Recipe& recipe, const std::vector<Hardware>& hardwa
   if (budget.tokens > 0.0 && !reads_tokens(recipe.model)) {
     throw InputError(fmt::format("--tokens: model.name = \"{}\" reads images; leave it out", recipe.model.name));
   }
+  const std::vector<double>& prices = budget.prices;
+  if (prices.size() > 1 && prices.size() != hardware.size()) {
+    throw InputError(fmt::format("--price: {} prices for {} kinds of hardware; give one for all, or one for each",
+                                 prices.size(), hardware.size()));
+  }
   PlanCurves curves{.recipe = recipe.path, .batch = recipe.batch.global, .budget = budget};
   SearchOptions fastest = options;
   fastest.most = 1;
   std::map<std::string, std::shared_ptr<CostTable>> costs;  // by kind of device
-  for (const Hardware& each : hardware) {
+  for (size_t i = 0; i < hardware.size(); ++i) {
+    const Hardware& each = hardware[i];
     std::shared_ptr<CostTable>& table = costs[each.kind];
     if (!table) table = std::make_shared<CostTable>(for_hardware(recipe, each));
     for (const int n : ranks) {
       curves.points.push_back(point_of(recipe, each, n, fastest, table));
+      if (!prices.empty()) curves.points.back().price = prices[std::min(i, prices.size() - 1)];
       if (with_largest) curves.points.back().largest = largest_model(recipe, n, each, options);
     }
   }
@@ -91,7 +99,7 @@ double training_seconds(const PlanPoint& point, const PlanBudget& budget) {
 
 double training_cost(const PlanPoint& point, const PlanBudget& budget) {
   constexpr double kHour = 3600.0;
-  return training_seconds(point, budget) / kHour * point.ranks * budget.price;
+  return training_seconds(point, budget) / kHour * point.ranks * point.price;
 }
 
 }  // namespace weft

@@ -15,14 +15,15 @@ namespace weft {
 
 /// A length of training and what a rank costs.
 struct PlanBudget {
-  double tokens = 0.0;  ///< of the whole training; 0: not given
-  double price = 0.0;   ///< of a rank for an hour; 0: not given
+  double tokens = 0.0;              ///< of the whole training; 0: not given
+  std::vector<double> prices = {};  ///< of a rank for an hour: one for all, or one per hardware; empty: not given
 };
 
 /// One number of ranks on one kind of hardware.
 struct PlanPoint {
   std::string hardware = {};                 ///< Hardware::name
   int ranks = 1;                             ///< number of ranks
+  double price = 0.0;                        ///< of a rank for an hour; 0: not given
   std::optional<LayoutForecast> best = {};   ///< the fastest layout; empty: none fits
   std::string reason = {};                   ///< why there is none
   std::optional<LargestModel> largest = {};  ///< the deepest model that fits, if asked for
@@ -41,7 +42,8 @@ std::vector<int> parse_what_if(const std::string& text);
 
 /// Searches for each number of `ranks` on each of `hardware`; a number on which no layout fits is a point with the reason.
 /// `with_largest`: also for the largest model (largest_model.h) of each, which takes about ten searches more. Throws as
-/// search_layouts() does, and InputError for a budget of tokens, or the largest model, if the model reads images.
+/// search_layouts() does, and InputError for another number of prices, and for a budget of tokens, or the largest model, if the
+/// model reads images.
 PlanCurves plan_curves(const Recipe& recipe, const std::vector<Hardware>& hardware, const std::vector<int>& ranks,
                        const SearchOptions& options, const PlanBudget& budget, bool with_largest = false);
 

@@ -51,7 +51,7 @@ std::string curve_row(const PlanCurves& curves, const PlanPoint& point) {
   std::string row = fmt::format("  {:>6}  {:>9}  {:>9}  {:>6.1f} %  {:>9}", point.ranks, format_duration(best.step_s),
                                 format_count(rate_of(best)), 100.0 * best.mfu, format_bytes(best.memory_bytes));
   if (curves.budget.tokens > 0.0) row += fmt::format("  {:>9}", format_count(training_seconds(point, curves.budget) / kDay));
-  if (curves.budget.price > 0.0) row += fmt::format("  {:>9}", format_count(training_cost(point, curves.budget)));
+  if (point.price > 0.0) row += fmt::format("  {:>9}", format_count(training_cost(point, curves.budget)));
   return row + "\n          " + best.text + "\n" + largest;
 }
 
@@ -79,7 +79,7 @@ nlohmann::ordered_json point_json(const PlanPoint& point, const PlanBudget& budg
                {"mfu", best.mfu},
                {"memory_bytes", best.memory_bytes}});
   if (budget.tokens > 0.0) json["training_s"] = training_seconds(point, budget);
-  if (budget.price > 0.0) json["cost"] = training_cost(point, budget);
+  if (point.price > 0.0) json.update({{"price_per_hour", point.price}, {"cost", training_cost(point, budget)}});
   return json;
 }
 
@@ -87,7 +87,7 @@ nlohmann::ordered_json point_json(const PlanPoint& point, const PlanBudget& budg
 
 std::string plan_curves_table(const PlanCurves& curves) {
   const std::string days = curves.budget.tokens > 0.0 ? fmt::format("  {:>9}", "days") : "";
-  const std::string cost = curves.budget.price > 0.0 ? fmt::format("  {:>9}", "cost") : "";
+  const std::string cost = !curves.budget.prices.empty() ? fmt::format("  {:>9}", "cost") : "";
   std::string text;
   for (const std::string& name : hardware_of(curves)) {
     const std::vector<const PlanPoint*> points = points_on(curves, name);
@@ -104,7 +104,6 @@ std::string plan_curves_json(const PlanCurves& curves) {
   for (const PlanPoint& point : curves.points) points.push_back(point_json(point, curves.budget));
   nlohmann::ordered_json json = {{"recipe", printable(curves.recipe)}, {"batch", curves.batch}};
   if (curves.budget.tokens > 0.0) json["tokens"] = curves.budget.tokens;
-  if (curves.budget.price > 0.0) json["price_per_hour"] = curves.budget.price;
   json["points"] = points;
   return json.dump(2) + "\n";
 }

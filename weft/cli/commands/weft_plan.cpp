@@ -246,7 +246,10 @@ void add_plan(CLI::App& app, int& status) {
   add_search(*command, *arguments);
   CLI::Option* tokens = command->add_option("--tokens", arguments->budget.tokens, "Tokens of the whole training: adds its days")
                             ->check(CLI::PositiveNumber);
-  command->add_option("--price", arguments->budget.price, "Price of a rank per hour: adds the training's cost")
+  command
+      ->add_option("--price", arguments->budget.prices,
+                   "Price of a rank per hour: adds the training's cost; repeatable, one per --hardware")
+      ->allow_extra_args(false)
       ->check(CLI::PositiveNumber)
       ->needs(tokens);
   command->add_flag("--largest", arguments->largest, "With --what-if: also how many layers the model could have");
