@@ -102,7 +102,7 @@ def block_errors(block, known):
             yield f"its TOML does not parse: {error}"
             return
         if all(key.split(".")[0] in known.sections for key in keys):
-            for key in sorted(keys - known.keys):
+            for key in sorted(keys - known.keys - {"layout"}):  # layout = "auto"
                 yield f"{key} is not a key"
     if block.kind == "sh":
         for command in joined(block.lines):
