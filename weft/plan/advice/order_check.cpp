@@ -74,6 +74,12 @@ bool matters(const Hardware& hardware, int world_size, void (*slow)(Hardware&, d
   return slow != slow_attention || hardware.operators;
 }
 
+/// Times of blocks, in a hardware file that has them, are measured with the recipe.
+std::string measured_by(const Hardware& hardware, void (*slow)(Hardware&, double), const char* otherwise) {
+  const bool is_of_blocks = !hardware.blocks.empty() && (slow == slow_compute || slow == slow_memory);
+  return is_of_blocks ? "weft profile" : otherwise;
+}
+
 /// Numbers that are measured together, and so are wrong together.
 struct NumberClass {
   const char* numbers;
@@ -115,8 +121,10 @@ OrderCheck check_order(const std::vector<LayoutForecast>& best, int world_size, 
       }
       const size_t fastest = static_cast<size_t>(std::min_element(steps.begin(), steps.end()) - steps.begin());
       if (steps[fastest] < (1.0 - kEqual) * steps[0]) {
-        check.changes.push_back(
-            {.numbers = numbers.numbers, .slower = slower, .fastest = fastest, .measured_by = numbers.measured_by});
+        check.changes.push_back({.numbers = numbers.numbers,
+                                 .slower = slower,
+                                 .fastest = fastest,
+                                 .measured_by = measured_by(hardware, numbers.slow, numbers.measured_by)});
       }
     }
   }

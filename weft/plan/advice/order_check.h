@@ -26,10 +26,9 @@ struct OrderCheck {
   std::vector<OrderChange> changes = {};  ///< empty: the order holds
 };
 
-/// Simulates the layouts of `best`, fastest first, again with each class of the hardware's numbers (products, attention,
-/// memory, launches, links) a tenth better and a tenth worse: at most two classes' simulations per close layout each. Nothing
-/// that one class describes can make a step more than a tenth longer or shorter, so layouts that are further apart keep their
-/// order.
+/// Simulates the layouts of `best`, fastest first, with each class of the hardware's numbers (operations, attention, memory,
+/// launches, links) a tenth better and a tenth worse: two simulations per class and layout. One class alone makes no step more
+/// than a tenth longer or shorter, so layouts that are further behind the first are left out.
 OrderCheck check_order(const std::vector<LayoutForecast>& best, int world_size, const Hardware& hardware,
                        const std::shared_ptr<CostTable>& costs);
 
