@@ -1,6 +1,7 @@
 // Hardware files: parsing, and the one-line error for every kind of bad input.
 #include "weft/recipe/toml/hardware_file.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -231,6 +232,28 @@ TEST(HardwareFile, costs_of_operators_and_collectives_reach_their_places) {
     EXPECT_EQ((std::vector<double>{rings.start_s, rings.all_reduce_start_s, rings.half_rate_bytes, rings.half_rate_power,
                                    rings.hop_s, rings.taken_from_compute}),
               (std::vector<double>{23, 24, 25, 0.26, 27, 0.28}));
+  }
+}
+
+TEST(HardwareFile, other_softwares_costs_reach_their_places) {
+  const std::string numbers =
+      "attention_rate = 1.5\nnorm_bytes = 2\nnorm_backward_bytes = 3\nactivation_bytes = 4\nactivation_backward_bytes = 5\n"
+      "rotary_bytes = 6\nloss_bytes = 7\ntraffic_factor = 8\nupdate_bytes = 9\naccumulate_bytes = 10\nblock_launch_s = 11\n"
+      "block_s = 12\nrepeated_products = 0.13\nrepeated_attention = 0.14\nrepeated_memory_bound = 0.15\nrepeated_calls = 0.16\n"
+      "gathered_again = 0.17\nhidden_tensor = 0.18\nexposed_messages = 0.19\ncalls_per_block = 20\ngradient_traffic = 21\n"
+      "hidden_gathers = 0.22\nstep_s = 23\n";
+  const std::string switches =
+      "fused_attention = false\nfused_softmax = false\nsplit_messages = true\noverlapped_gradients = false\n";
+  const Hardware first = parse_hardware(kCosts + ("[software]\nname = 'y'\n" + switches + numbers), "h.toml");
+  for (const Hardware& hardware : {first, parse_hardware(hardware_text(first), "again.toml")}) {
+    ASSERT_TRUE(hardware.software);
+    SoftwareCosts costs = *hardware.software;
+    EXPECT_FALSE(costs.fused_attention || costs.fused_softmax || costs.overlapped_gradients);
+    EXPECT_TRUE(costs.split_messages);
+    std::string values;
+    for (const CostKey& key : cost_keys(costs)) values += fmt::format("{} = {}\n", key.name, *key.value);
+    EXPECT_EQ(values, numbers);
+    EXPECT_EQ(costs.step_s, 23.0);
   }
 }
 

@@ -181,6 +181,59 @@ TEST(Network, rings_take_their_costs_by_size_and_hosts) {
       << "256 ranks on 64 hosts: 4 hops for each of 6 levels of a tree, and 4 inside";
 }
 
+TEST(Network, other_software_moves_bytes_in_its_own_way) {
+  const Program program = on_mesh({.pp = 2, .tp = 4});
+  const Ranks ranks(program);
+  Hardware hardware = two_links(4);
+  hardware.operators.emplace();
+  hardware.collectives = {.start_s = 3.0, .all_reduce_start_s = 5.0, .hop_s = 7.0};
+  hardware.software.emplace();
+  const Instruction gather = {.op = Op::gather, .wire_bytes = 80};
+  EXPECT_EQ(Network(ranks, hardware).ring(kTensorAxis).seconds(gather), 3.0 + 80 / 40.0);
+  hardware.software->calls_per_block = 4.0;
+  hardware.software->gradient_traffic = 2.0;
+  EXPECT_EQ(Network(ranks, hardware).ring(kTensorAxis).seconds(gather), 4 * 3.0 + 80 / 40.0);
+  const Instruction sum = {.op = Op::reduce_scatter, .wire_bytes = 80};
+  EXPECT_EQ(Network(ranks, hardware).ring(kTensorAxis).seconds(sum), 2 * (4 * 3.0 + 80 / 40.0));
+  hardware.software->hidden_gathers = 0.25;
+  EXPECT_EQ(Network(ranks, hardware).ring(kTensorAxis).seconds(gather), 0.75 * (4 * 3.0 + 80 / 40.0));
+  hardware.software->calls_per_block = 1.0, hardware.software->hidden_gathers = 0.0;
+  const auto message = [&](bool all_same) {
+    Network network(ranks, hardware);
+    const auto [bytes, link] = network.split(80.0, network.link(0, 1), all_same);
+    return link.seconds(bytes);
+  };
+  EXPECT_EQ(message(true), 2.0 + 80 / 8.0);
+  hardware.software->split_messages = true;
+  EXPECT_EQ(message(true), 2.0 + 20 / 8.0 + 3.0 + 60 / 40.0) << "a part across, and a gather of the rest inside the host";
+  EXPECT_EQ(message(false), 2.0 + 80 / 8.0) << "each rank of tp has its own";
+}
+
+TEST(Network, other_softwares_passes_wait_for_the_calls_of_forward) {
+  Program program = on_mesh({.tp = 4});
+  const InnerCall sum = {.axes = kTensorAxis, .rounds = 6, .wire_bytes = 80, .begins_at = 1.0, .waited_at = 2.0};
+  program.block_calls = {{.forward = {sum}, .backward = {sum, sum, sum}, .input = {sum}, .weight = {}}};
+  const Ranks ranks(program);
+  Hardware hardware = two_links(4);
+  hardware.collectives = {.start_s = 3.0, .all_reduce_start_s = 5.0, .hop_s = 7.0, .taken_from_compute = 0.5};
+  const auto seconds = [&](Op op) {
+    return Network(ranks, hardware).seconds(program, {.op = op, .first = 0, .last = 1, .flops = 4.0}, 20.0);
+  };
+  const double call_s = 5.0 + 80 / 40.0;
+  EXPECT_EQ(seconds(Op::forward), 20.0 + 2.0 + 0.5 * 5.0) << "5 s of 7 beside the work before its wait";
+  hardware.operators.emplace();
+  hardware.software = SoftwareCosts{.hidden_tensor = 0.25};
+  EXPECT_EQ(seconds(Op::forward), 20.0 + 0.75 * call_s);
+  EXPECT_EQ(seconds(Op::backward), 20.0 + 0.75 * call_s);
+  EXPECT_EQ(seconds(Op::backward_weight), 20.0);
+  hardware.software->repeated_calls = 1.0;
+  hardware.software->gathered_again = 0.5;
+  EXPECT_EQ(seconds(Op::forward), 20.0 + 0.75 * call_s);
+  EXPECT_EQ(seconds(Op::backward), 20.0 + 2 * 0.75 * call_s);
+  program.partial_gradients = true;
+  EXPECT_EQ(seconds(Op::backward), 20.0 + 2.5 * 0.75 * call_s) << "with sequence parallelism inputs are gathered again";
+}
+
 TEST(Network, tied_weights_meet_on_their_holders) {
   Program program = on_mesh({.pp = 4, .dp = 2});
   program.holders = {{0, 3}, {1}, {2}, {3}};

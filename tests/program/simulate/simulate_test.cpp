@@ -62,6 +62,21 @@ TEST(Simulate, without_overlap_a_sender_works_too) {
   EXPECT_EQ(simulate(program, in_order).of(1).end_s, 8.0);
 }
 
+TEST(Simulate, other_software_computes_beside_a_part_of_a_message) {
+  Hardware hardware = slow_device({.latency_s = 2, .bytes_per_s = 4});
+  hardware.kind = "cuda";
+  hardware.operators.emplace();
+  const Program program =
+      two_stages({forward(3), transfer(Op::send, 1, 8, {0}), forward(6)}, {transfer(Op::receive, 0, 8), forward(1, {0})});
+  for (const double exposed : {0.0, 0.25, 1.0}) {
+    hardware.software = SoftwareCosts{.exposed_messages = exposed};
+    EXPECT_EQ(simulate(program, hardware).of(0).end_s, 9.0 + 4 * exposed);
+    EXPECT_EQ(simulate(program, hardware).of(1).end_s, 8.0) << "the message takes 4 s anyway";
+  }
+  hardware.software->step_s = 5.0;
+  EXPECT_EQ(simulate(program, hardware).step_s, 13.0 + 5.0);
+}
+
 TEST(Simulate, two_level_traffic_between_hosts_overlaps_compute) {
   Hardware hardware = slow_device({.latency_s = 2, .bytes_per_s = 4});
   hardware.overlap = false;
@@ -107,6 +122,18 @@ TEST(Simulate, a_reduction_hides_behind_compute_where_there_is_overlap) {
   // Four ranks: 2 x (4 - 1) x 0.5 + 6 / 2 = 6 s, one second longer than backward, and 4 s after it: a port takes one at once.
   hardware.overlap = true;
   EXPECT_EQ(simulate(copies(list, 4), hardware).step_s, 1 + 4 + 6 + 4);
+}
+
+TEST(Simulate, a_reduction_that_begins_during_compute_slows_the_next) {
+  // Rank 1 is late: its partner's sum begins at 3 s, while that computes from 1 to 5 s; 2 s beside it are added to the last.
+  Hardware hardware = slow_device({.bytes_per_s = 2});
+  hardware.collectives = {.taken_from_compute = 0.25};
+  const InstructionList early = {backward(1), reduce(4, {0}), backward(4), backward(5)};
+  const InstructionList late = {backward(3), reduce(4, {0})};
+  const Simulation s = simulate(data_parallel({early, late}), hardware);
+  EXPECT_EQ(s.ranks[0].spans[2].end_s, 5.0);
+  EXPECT_EQ(s.ranks[0].spans[3].end_s, 10.0 + 2 * 0.25);
+  EXPECT_EQ(s.ranks[0].busy_s, 10.5);
 }
 
 TEST(Simulate, a_reduction_takes_its_share_of_compute_beside_it) {

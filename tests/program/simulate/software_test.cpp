@@ -89,6 +89,8 @@ TEST(Software, AttentionThatIsNotFusedIsProductsAndASoftmax) {
   OperatorWork longer = attention(false);
   longer.columns = 4096;
   EXPECT_EQ(run_by(costs, {longer})[2].bytes, 23 * 6 * 32 * 4096) << "in several kernels";
+  costs.fused_softmax = false;
+  EXPECT_EQ(run_by(costs, {attention(false)})[2].bytes, 23 * 6 * 32 * 64);
 }
 
 /// Bytes take a second each 1024; products and attention take no time.
@@ -104,7 +106,9 @@ TEST(Software, ALayerRepeatsForwardAndWaitsForItsHost) {
   layer.of(BlockPass::forward) = {attention(false), memory(MemoryClass::norm, 99), memory(MemoryClass::other, 99)};
   layer.of(BlockPass::backward) = {attention(true), memory(MemoryClass::norm, 99, true)};
   SoftwareCosts costs = software();
-  const auto seconds = [&](BlockPass pass) { return software_seconds(layer, hardware_with(costs))[static_cast<size_t>(pass)]; };
+  const auto seconds = [&](BlockPass pass) {
+    return software_times(layer, hardware_with(costs))[static_cast<size_t>(pass)].total();
+  };
   EXPECT_DOUBLE_EQ(seconds(BlockPass::forward), 1.0);
   EXPECT_DOUBLE_EQ(seconds(BlockPass::backward), 2.0);
   costs.repeated_memory_bound = 0.5;
@@ -125,9 +129,10 @@ TEST(Software, RepeatedAttentionCountsItsProductsAndSoftmax) {
   SoftwareCosts costs = software();
   costs.fused_attention = false;
   costs.repeated_attention = 1.0;
-  const auto seconds = software_seconds(layer, hardware_with(costs));
-  EXPECT_GT(seconds[0], 0.0);
-  EXPECT_DOUBLE_EQ(seconds[static_cast<size_t>(BlockPass::backward)], seconds[0]);
+  const auto times = software_times(layer, hardware_with(costs));
+  EXPECT_GT(times[0].attention, 0.0);
+  EXPECT_EQ(times[0].memory_bound, 0.0);
+  EXPECT_DOUBLE_EQ(times[static_cast<size_t>(BlockPass::backward)].total(), times[0].total());
 }
 
 TEST(Software, ItsLossUpdateAndSumsOfGradients) {
@@ -145,6 +150,22 @@ TEST(Software, ItsLossUpdateAndSumsOfGradients) {
   EXPECT_EQ(work.seconds({.op = Op::loss, .micro = 0}), 6.0) << "per logit";
   EXPECT_EQ(work.seconds({.op = Op::backward, .first = 0, .last = 1, .micro = 0}), 2.0 + 7.0);
   EXPECT_EQ(work.seconds({.op = Op::update, .first = 0, .last = 1}), 8.0);
+}
+
+TEST(Software, WhatOverlapsComputing) {
+  SoftwareCosts costs = software();
+  const auto overlaps = [&costs](Op op, ShardLevel level = ShardLevel::optimizer) {
+    return software_overlaps(costs, {.op = op}, level);
+  };
+  EXPECT_FALSE(overlaps(Op::send));
+  EXPECT_TRUE(overlaps(Op::receive)) << "the receiver waits for the message";
+  EXPECT_TRUE(overlaps(Op::reduce_scatter));
+  costs.exposed_messages = 0.0;
+  costs.overlapped_gradients = false;
+  EXPECT_TRUE(overlaps(Op::send));
+  EXPECT_FALSE(overlaps(Op::reduce_scatter));
+  EXPECT_FALSE(overlaps(Op::gather));
+  EXPECT_TRUE(overlaps(Op::gather, ShardLevel::parameters));
 }
 
 std::string error_of(const Hardware& hardware) {

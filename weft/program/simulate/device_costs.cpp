@@ -89,6 +89,17 @@ std::vector<CostKey> cost_keys(SoftwareCosts& costs) {
       {kSection, "repeated_products", "share of forward's products that backward repeats", kShare, &costs.repeated_products},
       {kSection, "repeated_attention", "the same for attention", kShare, &costs.repeated_attention},
       {kSection, "repeated_memory_bound", "the same for everything else", kShare, &costs.repeated_memory_bound},
+      {kSection, "repeated_calls", "the same for tensor-parallel communication", kShare, &costs.repeated_calls},
+      {kSection, "gathered_again", "share of it that backward adds with sequence parallelism", kShare, &costs.gathered_again},
+      {kSection, "hidden_tensor", "share of tensor-parallel communication hidden by computing", kShare, &costs.hidden_tensor},
+      {kSection, "exposed_messages", "share of a message's time in which its sender computes nothing", kShare,
+       &costs.exposed_messages},
+      {kSection, "calls_per_block", "collectives that gather a block's weights or sum its gradients", kCount,
+       &costs.calls_per_block},
+      {kSection, "gradient_traffic", "bytes of sums of gradients, relative to a reduce-scatter", kFactor,
+       &costs.gradient_traffic},
+      {kSection, "hidden_gathers", "share of gathers of weights hidden in the next step", kShare, &costs.hidden_gathers},
+      {kSection, "step_s", "further time per step", kAny, &costs.step_s},
   };
 }
 

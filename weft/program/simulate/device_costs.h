@@ -58,11 +58,12 @@ struct CollectiveCosts {
   double taken_from_compute = 0.0;  ///< share of a collective's time by which compute beside it takes longer
 };
 
-/// How other software than weft runs the operators of a pass, to compare its published runs; weft's own are as counted. Bytes
-/// are per element of the operator's tensor, in 16 bits.
+/// How other software than weft runs a step, to compare its published runs: operators (weft's own are as counted), and what it
+/// moves and overlaps. Bytes are per element of the operator's tensor, in 16 bits. Collectives need CollectiveCosts.
 struct SoftwareCosts {
   std::string name = {};                   ///< in reports
   bool fused_attention = true;             ///< false: products of scores and values, and a softmax between them
+  bool fused_softmax = true;               ///< which is one kernel, up to 2 048 keys
   double attention_rate = 1.0;             ///< of fused attention, relative to AttentionCosts
   double norm_bytes = 0.0;                 ///< of a norm's forward, with the sum and dropout before it
   double norm_backward_bytes = 0.0;        ///< the same for backward
@@ -78,6 +79,16 @@ struct SoftwareCosts {
   double repeated_products = 0.0;          ///< share of forward's products that a layer's backward repeats
   double repeated_attention = 0.0;         ///< the same for attention
   double repeated_memory_bound = 0.0;      ///< the same for everything else
+  double repeated_calls = 0.0;             ///< the same for its tensor-parallel communication
+  double gathered_again = 0.0;             ///< share of it that backward adds with sequence parallelism, to gather inputs
+  double hidden_tensor = 0.0;              ///< share of tensor-parallel communication that computing hides
+  double exposed_messages = 1.0;           ///< share of a pipeline message's time in which its sender computes nothing
+  bool split_messages = false;             ///< ranks of tp each send their part of a message, and gather it inside the host
+  bool overlapped_gradients = true;        ///< sums of gradients run beside the last backward (ZeRO-3: always)
+  double calls_per_block = 1.0;            ///< collectives that gather a block's weights, or sum its gradients into shards
+  double gradient_traffic = 1.0;           ///< bytes of those sums, relative to a reduce-scatter of weft's: 2 for all-reduces
+  double hidden_gathers = 0.0;             ///< share of gathers of weights hidden by computing of the next step
+  double step_s = 0.0;                     ///< further time per step
 };
 
 /// Valid values of a number.

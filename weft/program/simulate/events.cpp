@@ -12,6 +12,7 @@
 #include "weft/program/simulate/host_clock.h"
 #include "weft/program/simulate/mailbox.h"
 #include "weft/program/simulate/slowdown.h"
+#include "weft/program/simulate/software.h"
 #include "weft/program/simulate/work_time.h"
 
 namespace weft {
@@ -130,8 +131,9 @@ bool Events::wait_for(const InstructionRef& other, double& time) {
 
 // True for instructions that move bytes and overlap compute.
 bool Events::overlaps_compute(const InstructionRef& x) {
-  if (hardware_.overlap) return true;
   const Instruction& moves = at(x);
+  if (hardware_.software) return software_overlaps(*hardware_.software, moves, program_.shard_level);
+  if (hardware_.overlap) return true;
   if (is_collective(moves)) return network_.overlaps_compute(network_.ring(moves.axes, tied_block(moves)).port);
   if (is_transfer(moves.op)) return network_.overlaps_compute(network_.port(simulation_.ranks[x.side].pp, place_of_peer(x)));
   return false;  // copies do not overlap
@@ -212,7 +214,7 @@ double Events::pass_seconds(const Instruction& x) {
   const std::vector<InnerCall>& calls = program_.inner_calls(x);
   if (calls.empty() || work_.is_measured(x)) return alone;
   PassTime& pass = passes_[&calls];
-  if (pass.flops != x.flops || pass.alone != alone) pass = {x.flops, alone, network_.seconds(calls, x.flops, alone)};
+  if (pass.flops != x.flops || pass.alone != alone) pass = {x.flops, alone, network_.seconds(program_, x, alone)};
   return pass.seconds;
 }
 
@@ -257,8 +259,10 @@ int Events::peer_of(const InstructionRef& x) const {
 void Events::send(const InstructionRef& x, double time) {
   const int to = peer_of(x);
   const Link& link = network_.link(simulation_.ranks[x.side].pp, at(x).peer);
-  const Mailbox::Message message = mailbox_.send(x, to, time, static_cast<double>(at(x).wire_bytes), link);
-  finish(x, message.begin_s, message.end_s);
+  const auto [bytes, way] = network_.split(static_cast<double>(at(x).wire_bytes), link, !program_.partial_gradients);
+  const Mailbox::Message message = mailbox_.send(x, to, time, bytes, way);
+  const double held = hardware_.software ? hardware_.software->exposed_messages : 1.0;
+  finish(x, message.begin_s, message.begin_s + held * (message.end_s - message.begin_s));
   deliver(x.side, to);
 }
 

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 #include <utility>
 #include <vector>
 
@@ -65,6 +66,7 @@ double Ring::seconds(const Instruction& x) const {
   if (ranks == 1) return 0.0;
   if (two_levels) return two_level_seconds(way_of(x.op), x.wire_bytes, wire_kind(x) == WireKind::gradients);
   const bool halves = x.op == Op::gather || x.op == Op::reduce_scatter || x.op == Op::gather_gradients;
+  if (costs != nullptr && software != nullptr && halves) return software_seconds(x.op, static_cast<double>(x.wire_bytes));
   if (costs != nullptr) return priced_seconds(!halves, static_cast<double>(x.wire_bytes));
   const int rounds = (halves ? 1 : 2) * (ranks - 1);
   return rounds * link.latency_s + static_cast<double>(x.wire_bytes) / link.bytes_per_s;
@@ -74,6 +76,12 @@ double Ring::seconds(const InnerCall& call) const {
   if (two_levels) return two_level_seconds(Way::all_reduce, call.wire_bytes, /*gradients=*/false);
   if (costs != nullptr) return priced_seconds(call.rounds >= 2 * (ranks - 1), static_cast<double>(call.wire_bytes));
   return call.rounds * link.latency_s + static_cast<double>(call.wire_bytes) / link.bytes_per_s;
+}
+
+double Ring::software_seconds(Op op, double wire_bytes) const {
+  const double calls = software->calls_per_block;
+  const double factor = op == Op::gather ? 1.0 - software->hidden_gathers : software->gradient_traffic;
+  return factor * calls * priced_seconds(/*is_all_reduce=*/false, wire_bytes / calls);
 }
 
 // Between hosts the latency is that of a ring, or for all-reduces of a tree over hosts (both ways) with a chain inside each, as
@@ -120,11 +128,43 @@ const Ring& Network::ring(AxisSet axes, int block) {
 double Network::seconds(const std::vector<InnerCall>& calls, double flops, double alone) {
   if (calls.empty() || !std::isfinite(alone)) return alone;
   Pass pass(flops, alone);
+  double moving = 0.0;
   for (const InnerCall& call : calls) {
     const Ring& along = ring(call.axes);
-    pass.call(call.begins_at, overlaps_compute(along.port) ? call.waited_at : call.begins_at, along.seconds(call));
+    const double seconds = along.seconds(call);
+    moving += seconds;
+    pass.call(call.begins_at, overlaps_compute(along.port) ? call.waited_at : call.begins_at, seconds);
   }
-  return pass.end();
+  const double end = pass.end(), beside = std::max(alone + moving - end, 0.0);
+  return end + (hardware_.collectives ? hardware_.collectives->taken_from_compute : 0.0) * beside;
+}
+
+double Network::seconds(const Program& program, const Instruction& x, double alone) {
+  const std::vector<InnerCall>& calls = program.inner_calls(x);
+  if (!hardware_.software || !takes_one_block(x.op)) return seconds(calls, x.flops, alone);
+  std::vector<InnerCall> others;
+  std::copy_if(calls.begin(), calls.end(), std::back_inserter(others),
+               [](const InnerCall& call) { return call.axes != kTensorAxis; });
+  return seconds(others, x.flops, alone) +
+         exposed_seconds(program.block_calls[x.first].forward, x.op, program.partial_gradients);
+}
+
+double Network::exposed_seconds(const std::vector<InnerCall>& forward, Op pass, bool sequence_parallel) {
+  if (pass == Op::backward_weight) return 0.0;
+  const SoftwareCosts& software = *hardware_.software;
+  double once = 0.0;
+  for (const InnerCall& call : forward) once += call.axes == kTensorAxis ? ring(call.axes).seconds(call) : 0.0;
+  const double more = software.repeated_calls + (sequence_parallel ? software.gathered_again : 0.0);
+  return (pass == Op::forward ? 1.0 : 1.0 + more) * (1.0 - software.hidden_tensor) * once;
+}
+
+Network::Crossing Network::split(double bytes, const Link& link, bool all_same) {
+  const int parts = ranks_.mesh().tp;
+  if (!all_same || !hardware_.software || !hardware_.software->split_messages || parts == 1) return {bytes, link};
+  Link crossed = link;
+  const double gathered = bytes * (parts - 1) / parts;
+  crossed.latency_s += ring(kTensorAxis).seconds({.op = Op::gather, .wire_bytes = std::llround(gathered)});
+  return {bytes / parts, crossed};
 }
 
 void Network::add_line(Ring& ring, const std::vector<int>& members, AxisSet axes) {
@@ -147,6 +187,7 @@ void Network::add_line(Ring& ring, const std::vector<int>& members, AxisSet axes
   ring.hosts = std::max(ring.hosts, static_cast<int>(on_host.size()));
   ring.on_host = std::max(ring.on_host, *std::max_element(on_host.begin(), on_host.end()));
   if (hardware_.collectives) ring.costs = &*hardware_.collectives;
+  if (hardware_.software) ring.software = &*hardware_.software;
   Link link = hardware_.intra_host;
   if (on_host.size() > 1 && hardware_.two_levels) {
     add_levels(ring, on_host);

@@ -39,9 +39,12 @@ struct Ring {
   Link inside = {};                            ///< two levels: between ranks of a host
   int on_host = 1;                             ///< the most ranks on a host
   int hosts = 1;                               ///< number of hosts
+  const SoftwareCosts* software = nullptr;     ///< other software's; null: weft's
   const CollectiveCosts* costs = nullptr;      ///< null: rounds and bytes alone
 
  private:
+  /// A gather or reduce-scatter of other software's.
+  double software_seconds(Op op, double wire_bytes) const;
   /// Time of a ring with `costs` in which each rank sends `wire_bytes`.
   double priced_seconds(bool is_all_reduce, double wire_bytes) const;
   double two_level_seconds(Way way, int64_t wire_bytes, bool gradients) const;
@@ -66,13 +69,24 @@ class Network {
   const Ring& ring(AxisSet axes, int block = -1);
 
   /// Time of a pass with these calls, where its operations take `alone` without them: a call overlaps the work before its wait
-  /// (if the hardware overlaps), one call after another. Throws as ring() does.
+  /// (if the hardware overlaps), which takes longer for it, one call after another. Throws as ring() does.
   double seconds(const std::vector<InnerCall>& calls, double flops, double alone);
+  /// Time of an instruction with its calls, which takes `alone` without them. Tensor-parallel calls of other software are those
+  /// of forward, as often as the pass runs them and as far as they are not hidden.
+  double seconds(const Program& program, const Instruction& pass, double alone);
 
   /// Port of a message between two pipeline ranks: network if it leaves a host, for some column at least.
   Port port(int from_pp, int to_pp) const;
   /// Link of a message between two pipeline ranks. Throws InputError for a link unknown to the hardware.
   const Link& link(int from_pp, int to_pp);
+
+  /// What crosses a link.
+  struct Crossing {
+    double bytes = 0.0;
+    Link link = {};
+  };
+  /// A message of each rank of tp. If all send the same, other software may send parts (SoftwareCosts::split_messages).
+  Crossing split(double bytes, const Link& link, bool all_same);
 
   /// Links used by the rings and links requested so far.
   const LinksUsed& used() const { return used_; }
@@ -81,6 +95,7 @@ class Network {
   bool overlaps_compute(Port port) const { return hardware_.overlap || (hardware_.two_levels && port == Port::network); }
 
  private:
+  double exposed_seconds(const std::vector<InnerCall>& forward, Op pass, bool sequence_parallel);
   void add_line(Ring& ring, const std::vector<int>& members, AxisSet axes);
   void add_levels(Ring& ring, const std::vector<int>& on_host) const;
   int host_of(int rank) const { return rank / hardware_.ranks_per_host; }

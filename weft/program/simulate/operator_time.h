@@ -7,19 +7,12 @@
 
 #include "weft/base/operator_work.h"
 #include "weft/program/simulate/hardware.h"
+#include "weft/program/simulate/operator_times.h"
 
 namespace weft {
 
 /// Time of one launch of an operator on hardware with OperatorCosts.
 double operator_seconds(const OperatorWork& work, const Hardware& hardware);
-
-/// Times of a pass by kind of operator.
-struct OperatorTimes {
-  double products = 0.0;                                                ///< matrix products
-  double attention = 0.0;                                               ///< fused attention
-  double memory_bound = 0.0;                                            ///< everything else
-  double total() const { return products + attention + memory_bound; }  ///< of all
-};
 
 /// Times of all launches of a pass.
 OperatorTimes operator_times(const PassOperators& operators, const Hardware& hardware);

@@ -8,6 +8,7 @@
 #include "weft/program/check_program.h"
 #include "weft/program/ranks.h"
 #include "weft/program/simulate/events.h"
+#include "weft/program/simulate/late_sums.h"
 #include "weft/program/simulate/tally.h"
 #include "weft/program/simulate/work_time.h"
 
@@ -49,6 +50,7 @@ void add_up(const Program& program, const Hardware& hardware, const std::vector<
     simulation.flops += rank.count * rank.flops;
     simulation.model_flops += rank.count * (rank.flops - rank.recompute_flops);
   }
+  if (hardware.software) simulation.step_s += hardware.software->step_s;
   if (!(simulation.step_s <= kLongestStep)) {
     throw InputError(
         fmt::format("simulate: a step on {} would take {:.3g} s; its rates are operations and bytes per "
@@ -75,6 +77,13 @@ Simulation simulate(const Program& program, const Hardware& hardware, const std:
                                  memory.size(), ranks.mesh().pp));
   }
   Simulation simulation = distinct_ranks(program, ranks);
+  if (hardware.software && !hardware.software->overlapped_gradients) {
+    const LateSums late(program);
+    run_events(late.program(), hardware, ranks, launches, simulation);
+    add_up(late.program(), hardware, memory, simulation);
+    late.restore(simulation);
+    return simulation;
+  }
   run_events(program, hardware, ranks, launches, simulation);
   add_up(program, hardware, memory, simulation);
   return simulation;

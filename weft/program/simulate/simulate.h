@@ -5,7 +5,7 @@
 // free, and ends for all members at once. Messages from one rank to another are sent one after the other; a receive ends when
 // its message has arrived, or when the receive starts, if that is later. If the hardware does not overlap, every instruction
 // waits for the one before it, and a receive takes as long as the send. With CollectiveCosts::taken_from_compute, compute
-// beside a collective takes longer (slowdown.h).
+// beside a collective takes longer (slowdown.h). Other software may sum gradients later (late_sums.h).
 //
 // With Hardware::host_launch_s each rank has a host that gives the device its work in list order (program/launches.h), ahead of
 // it: an instruction begins once it has its first launch, and the last of its kernels, which are taken as equally long, once it

@@ -6,6 +6,7 @@
 
 #include "weft/program/memory.h"
 #include "weft/program/program.h"
+#include "weft/program/simulate/operator_times.h"
 #include "weft/program/timed.h"
 
 namespace weft {
@@ -32,6 +33,7 @@ struct SimulatedRank {
   double first_work_s = 0.0;  ///< when its first forward or backward starts
   double last_work_s = 0.0;   ///< when its last forward or backward ends
   double busy_s = 0.0;        ///< time that the compute lane works
+  OperatorTimes computing;    ///< the same by kind of operator
   double span_work_s = 0.0;   ///< part of busy_s between first_work_s and last_work_s
   double exposed_s = 0.0;     ///< compute lane idle while bytes that it needs are in flight
   double waiting_s = 0.0;     ///< compute lane idle for other ranks: the bubble, and other ranks' delays

@@ -1,7 +1,7 @@
 // Slowdown: how much longer compute takes because collectives beside it use the device's processors and memory.
 //
-// Counts the time that compute and known collectives of a rank share, at CollectiveCosts::taken_from_compute. A collective that
-// becomes known only while an instruction runs slows those that start later.
+// Counts the time that compute and collectives of a rank share, at CollectiveCosts::taken_from_compute. What a collective that
+// becomes known only while an instruction runs takes from it is added to the next one.
 #pragma once
 
 #include <cstddef>
@@ -14,7 +14,7 @@ namespace weft {
 class Slowdown {
  public:
   /// `share`: seconds of compute per second beside a collective.
-  Slowdown(size_t num_sides, double share) : share_(share), under_way_(share > 0.0 ? num_sides : 0) {}
+  Slowdown(size_t num_sides, double share) : share_(share), sides_(share > 0.0 ? num_sides : 0) {}
 
   /// A collective moves bytes on a side.
   void add(int side, double begin_s, double end_s);
@@ -22,8 +22,13 @@ class Slowdown {
   double more(int side, double begin_s, double seconds);
 
  private:
+  struct Side {
+    std::vector<std::pair<double, double>> under_way;  // begin and end of collectives
+    std::pair<double, double> computing = {};          // begin and end of the latest compute
+    double owed_s = 0.0;                               // what collectives known since it began take from it
+  };
   double share_;
-  std::vector<std::vector<std::pair<double, double>>> under_way_;  // by side; empty: no slowdown
+  std::vector<Side> sides_;  // empty: no slowdown
 };
 
 }  // namespace weft

@@ -15,7 +15,7 @@ constexpr double kFusedForward = 9.0, kFusedBackward = 13.0, kForward = 23.0, kB
 constexpr int kBackwardLaunches = 2;  // per launch of forward
 
 /// Products of scores and values, without a mask, and the softmax between them.
-void add_unfused(const OperatorWork& x, PassOperators& all) {
+void add_unfused(const SoftwareCosts& software, const OperatorWork& x, PassOperators& all) {
   OperatorWork scores{.kind = OperatorKind::product,
                       .element_bytes = x.element_bytes,
                       .batch = x.batch * x.heads,
@@ -30,7 +30,7 @@ void add_unfused(const OperatorWork& x, PassOperators& all) {
   if (x.is_backward) keys.count *= 2;
   for (const OperatorWork& product : {scores, values}) add_operator(all, product);
   if (x.is_backward) add_operator(all, keys);
-  const bool is_fused = x.columns <= kLongestFused;
+  const bool is_fused = software.fused_softmax && x.columns <= kLongestFused;
   const double bytes = x.is_backward ? (is_fused ? kFusedBackward : kBackward) : (is_fused ? kFusedForward : kForward);
   const int64_t number = scores.batch * x.rows * x.columns;
   add_operator(all, {.is_backward = x.is_backward,
@@ -67,6 +67,9 @@ PassOperators attention_of(const PassOperators& operators) {
   return some;
 }
 
+/// The device waits for a host that takes `seconds` to launch a pass.
+void wait_for_launches(OperatorTimes& times, double seconds) { times.overhead += std::max(0.0, seconds - times.total()); }
+
 /// Times of a pass: of attention apart, also where it consists of products and a softmax.
 OperatorTimes times_by(const PassOperators& operators, const Hardware& hardware) {
   const SoftwareCosts& software = *hardware.software;
@@ -86,7 +89,7 @@ PassOperators run_by(const SoftwareCosts& software, const PassOperators& operato
     if (x.kind == OperatorKind::product || (x.kind == OperatorKind::attention && software.fused_attention)) {
       add_operator(all, x);
     } else if (x.kind == OperatorKind::attention) {
-      add_unfused(x, all);
+      add_unfused(software, x, all);
     } else if (const double bytes = bytes_per_element(software, x); bytes >= 0.0) {
       OperatorWork other = x;
       other.bytes = std::llround(bytes * software.traffic_factor * static_cast<double>(x.elements));
@@ -102,22 +105,29 @@ double loss_bytes(const SoftwareCosts& software, const PassOperators& operators)
   return software.loss_bytes * software.traffic_factor * static_cast<double>(logits);
 }
 
-std::array<double, kNumPasses> software_seconds(const BlockOperators& block, const Hardware& hardware) {
+std::array<OperatorTimes, kNumPasses> software_times(const BlockOperators& block, const Hardware& hardware) {
   const SoftwareCosts& software = *hardware.software;
-  std::array<double, kNumPasses> seconds{};
-  for (int pass = 0; pass < kNumPasses; ++pass) seconds[pass] = times_by(block.passes[pass], hardware).total();
+  std::array<OperatorTimes, kNumPasses> times{};
+  const auto at = [&times](BlockPass pass) -> OperatorTimes& { return times[static_cast<size_t>(pass)]; };
+  for (int pass = 0; pass < kNumPasses; ++pass) times[pass] = times_by(block.passes[pass], hardware);
   const PassOperators& forward = block.of(BlockPass::forward);
-  if (attention_of(forward).empty()) return seconds;  // no layer
-  const OperatorTimes once = times_by(forward, hardware);
-  const double again = software.repeated_products * once.products + software.repeated_attention * once.attention +
-                       software.repeated_memory_bound * once.memory_bound;
-  double& of_forward = seconds[static_cast<size_t>(BlockPass::forward)];
-  of_forward = std::max(of_forward, software.block_launch_s) + software.block_s;
+  if (attention_of(forward).empty()) return times;  // no layer
+  const OperatorTimes once = at(BlockPass::forward);
+  const OperatorTimes again = {software.repeated_products * once.products, software.repeated_attention * once.attention,
+                               software.repeated_memory_bound * once.memory_bound, 0.0};
+  wait_for_launches(at(BlockPass::forward), software.block_launch_s);
+  at(BlockPass::forward).overhead += software.block_s;
   for (const BlockPass pass : {BlockPass::backward, BlockPass::adding_backward, BlockPass::input}) {
-    double& of_backward = seconds[static_cast<size_t>(pass)];
-    of_backward = std::max(of_backward + again, kBackwardLaunches * software.block_launch_s);
+    at(pass) += again;
+    wait_for_launches(at(pass), kBackwardLaunches * software.block_launch_s);
   }
-  return seconds;
+  return times;
+}
+
+bool software_overlaps(const SoftwareCosts& software, const Instruction& moves, ShardLevel level) {
+  if (moves.op == Op::send) return software.exposed_messages == 0.0;
+  if (moves.op == Op::receive || level == ShardLevel::parameters) return true;
+  return software.overlapped_gradients;
 }
 
 }  // namespace weft

@@ -7,6 +7,7 @@
 #include <array>
 
 #include "weft/base/operator_work.h"
+#include "weft/program/program.h"
 #include "weft/program/simulate/operator_time.h"
 
 namespace weft {
@@ -18,6 +19,9 @@ PassOperators run_by(const SoftwareCosts& software, const PassOperators& operato
 double loss_bytes(const SoftwareCosts& software, const PassOperators& operators);
 
 /// Times of a block's passes on hardware with SoftwareCosts, with what a layer's backward repeats and what its host takes.
-std::array<double, kNumPasses> software_seconds(const BlockOperators& block, const Hardware& hardware);
+std::array<OperatorTimes, kNumPasses> software_times(const BlockOperators& block, const Hardware& hardware);
+
+/// True if the software computes while this instruction moves bytes.
+bool software_overlaps(const SoftwareCosts& software, const Instruction& moves, ShardLevel level);
 
 }  // namespace weft

@@ -143,7 +143,10 @@ void tally(const Program& program, const WorkTime& work, SimulatedRank& rank) {
   std::vector<bool> ran(static_cast<size_t>(program.num_blocks()) * program.micro_batches, false);
   for (int i = 0; i < static_cast<int>(list.size()); ++i) {
     const Instruction& x = list[i];
-    const double own_s = work.seconds(x) + rank.spans[i].beside_s;
+    OperatorTimes own = work.times(x);
+    own.overhead += rank.spans[i].beside_s;
+    const double own_s = own.total();
+    rank.computing += own;
     span.add(i, x.op, own_s);
     rank.busy_s += own_s;
     rank.launch_s += rank.spans[i].held_s + rank.spans[i].slowed_s;

@@ -13,6 +13,10 @@ bool computes(Op op) {
          op == Op::update;
 }
 
+OperatorTimes moving(double bytes, int launches, const Hardware& hardware) {
+  return {.memory_bound = memory_bound_seconds(bytes, launches, hardware)};
+}
+
 }  // namespace
 
 WorkTime::WorkTime(const Program& program, const Hardware& hardware)
@@ -20,41 +24,44 @@ WorkTime::WorkTime(const Program& program, const Hardware& hardware)
   for (const std::string& name : program.block_names) times_.push_back(find_block_time(hardware, name));
   operators_.resize(times_.size(), nullptr);
   if (!hardware.operators) return;
-  loss_s_ = hardware.software ? memory_bound_seconds(loss_bytes(*hardware.software, program.loss_operators), 1, hardware)
-                              : operator_times(program.loss_operators, hardware).total();
+  loss_ = hardware.software ? moving(loss_bytes(*hardware.software, program.loss_operators), 1, hardware)
+                            : operator_times(program.loss_operators, hardware);
   for (size_t b = 0; b < std::min(times_.size(), program.operators.size()); ++b) {
     const SharedOperators& of = program.operators[b];
     if (!of) continue;
     const auto [found, is_new] = priced_.try_emplace(of);
     operators_[b] = &found->second;
     if (!is_new) continue;
-    if (hardware.software) found->second = software_seconds(*of, hardware);
+    if (hardware.software) found->second = software_times(*of, hardware);
     for (int pass = 0; pass < kNumPasses && !hardware.software; ++pass) {
-      found->second[pass] = operator_times(of->passes[pass], hardware).total();
+      found->second[pass] = operator_times(of->passes[pass], hardware);
     }
   }
 }
 
-double WorkTime::seconds(const Instruction& x) const {
-  if (!computes(x.op)) return 0.0;
+OperatorTimes WorkTime::times(const Instruction& x) const {
+  if (!computes(x.op)) return {};
   const std::optional<double> known = measured(x);
-  return hardware_.launch_s + (known ? *known : unmeasured(x));
+  OperatorTimes times = known ? OperatorTimes{.overhead = *known} : unmeasured(x);
+  times.overhead += hardware_.launch_s;
+  return times;
 }
 
-double WorkTime::unmeasured(const Instruction& x) const {
-  if (const std::optional<double> counted = by_operators(x)) return *counted;
-  return std::max(x.flops / rate_, moved_bytes(x) / hardware_.memory_bytes_per_s);
+OperatorTimes WorkTime::unmeasured(const Instruction& x) const {
+  if (const std::optional<OperatorTimes> counted = by_operators(x)) return *counted;
+  return {.overhead = std::max(x.flops / rate_, moved_bytes(x) / hardware_.memory_bytes_per_s)};
 }
 
-std::optional<double> WorkTime::by_operators(const Instruction& x) const {
+std::optional<OperatorTimes> WorkTime::by_operators(const Instruction& x) const {
   if (!hardware_.operators) return {};
-  if (x.op == Op::loss) return program_.loss_operators.empty() ? std::nullopt : std::optional(loss_s_);
-  if (x.op != Op::forward && !is_backward(x.op)) return memory_bound_seconds(moved_bytes(x), x.last - x.first, hardware_);
-  const PassTimes* times = operators_[x.first];
-  if (times == nullptr) return {};
-  const double seconds = (*times)[static_cast<size_t>(pass_of(x))];
-  if (!hardware_.software || !adds_gradients(x.op)) return seconds;
-  return seconds + memory_bound_seconds(hardware_.software->accumulate_bytes * elements(x), 0, hardware_);
+  if (x.op == Op::loss) return program_.loss_operators.empty() ? std::nullopt : std::optional(loss_);
+  if (x.op != Op::forward && !is_backward(x.op)) return moving(moved_bytes(x), x.last - x.first, hardware_);
+  const PassTimes* passes = operators_[x.first];
+  if (passes == nullptr) return {};
+  OperatorTimes times = (*passes)[static_cast<size_t>(pass_of(x))];
+  if (hardware_.software && adds_gradients(x.op))
+    times += moving(hardware_.software->accumulate_bytes * elements(x), 0, hardware_);
+  return times;
 }
 
 // A backward adds to the gradients of the micro-batch before, unless that was of another slot or its sum was taken away.

@@ -91,7 +91,10 @@ Keys keys_of(Costs& costs) {
 Keys software_keys(SoftwareCosts& costs) {
   Keys keys = keys_of(costs);
   const Keys first = {{"software", "name", &costs.name, "of the software, in reports", {}, {}, true},
-                      {"software", "fused_attention", &costs.fused_attention, "false: products with a softmax between them"}};
+                      {"software", "fused_attention", &costs.fused_attention, "false: products with a softmax between them"},
+                      {"software", "fused_softmax", &costs.fused_softmax, "in one kernel, up to 2048 keys"},
+                      {"software", "split_messages", &costs.split_messages, "ranks of tp send parts, and gather them"},
+                      {"software", "overlapped_gradients", &costs.overlapped_gradients, "summed beside the last backward"}};
   keys.insert(keys.begin(), first.begin(), first.end());
   return keys;
 }
