@@ -89,6 +89,18 @@ std::string communication_line(const Program& program, const SimulatedRank& rank
   return line("", fmt::format("in {} of {}", exposed, all.size()), remark);
 }
 
+bool has_kinds(const SimulatedRank& rank) { return rank.computing.products + rank.computing.attention > 0.0; }
+
+/// What of the computing each kind of operator takes; empty where operators are not counted.
+std::string kinds_line(const SimulatedRank& rank) {
+  const OperatorTimes& times = rank.computing;
+  if (!has_kinds(rank)) return "";
+  return line("", percent(times.products, rank.busy_s),
+              fmt::format("matrix products; attention {}, memory-bound {}, launches and slowdown {}",
+                          percent(times.attention, rank.busy_s), percent(times.memory_bound, rank.busy_s),
+                          percent(times.overhead, rank.busy_s)));
+}
+
 std::string launch_lines(const RecipeSimulation& result, const Hardware& hardware) {
   if (!hardware.host_launch_s) return "";
   const auto text = [](const char* what, const std::string& value, const Simulation& s, const std::string& more) {
@@ -114,6 +126,7 @@ std::string summary(const RecipeSimulation& result, const Hardware& hardware) {
   const double peak = hardware.peak_flops(result.plan.program->weight_bytes);
   std::string text = line("step", format_duration(s.step_s), speed_text(result));
   text += line("computing", format_duration(busiest.busy_s), fmt::format("the busiest, rank {}", busiest.rank));
+  text += kinds_line(busiest);
   text += line("bubble", fmt::format("{:.1f} %", 100.0 * s.bubble_share()), "of the step is idle on that rank");
   if (result.plan.program->mesh.pp > 1) {
     text += line("", fmt::format("{:.1f} %", 100.0 * s.span_bubble_share()),
@@ -181,6 +194,13 @@ nlohmann::ordered_json rank_json(const SimulatedRank& rank) {
           {"activation_bytes", rank.memory.of(MemoryCategory::activations)}};
 }
 
+nlohmann::ordered_json computing_json(const OperatorTimes& times) {
+  return {{"products_s", times.products},
+          {"attention_s", times.attention},
+          {"memory_bound_s", times.memory_bound},
+          {"overhead_s", times.overhead}};
+}
+
 nlohmann::ordered_json launch_json(const Simulation& s) {
   const SimulatedRank& rank = most(s.ranks, launch_s);
   return {{"step_s", s.step_s},        {"share", s.launch_bound_share()}, {"rank", rank.rank},
@@ -226,6 +246,8 @@ void print_json(const RecipeSimulation& result, const Hardware& hardware) {
         {"least_on_rank", emptiest.rank},
         {"fits", bytes(fullest) <= hardware.memory_bytes}}},
       {"ranks", ranks}};
+  const SimulatedRank& busiest = most(s.ranks, busy_s);
+  if (has_kinds(busiest)) json["computing"] = computing_json(busiest.computing);
   if (hardware.host_launch_s) json["launch_bound"] = launch_json(s);
   if (result.captured) json["launch_bound"]["captured"] = launch_json(*result.captured);
   write_out(json.dump(2) + "\n");
