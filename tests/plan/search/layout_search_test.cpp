@@ -136,7 +136,6 @@ class Everything {
         const size_t before = all_.size();
         simulate({layout.choice.blocks, layout.choice.pipeline, states});
         if (all_.size() == before || static_cast<double>(all_.back().bytes) > limit) continue;
-        EXPECT_GE(all_.back().step_s, layout.step_s * (1.0 - 1e-9)) << "offloading makes it faster";
         seconds.push_back(all_.back().step_s);
       }
     }

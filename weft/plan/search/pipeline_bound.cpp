@@ -70,7 +70,7 @@ std::vector<RankBound> bound_without_pipeline(const ModelCost& cost, const PassB
     rank.moved_bytes += block.moved_bytes;
   }
   rank.activation_bytes += cost.loss_peak_bytes;
-  rank.end_s = work * micro_batches;
+  rank.end_s = rank.work_s = work * micro_batches;
   rank.last_start_s = rank.end_s - back;
   return {rank};
 }
@@ -104,8 +104,9 @@ std::vector<RankBound> pipeline_bound(const PipelineInputs& inputs) {
     const bool is_first = schedule.first_stage[q] == s;  // the rank's last backward is of this stage
     end = std::max(end, starts[s] + inputs.micro_batches * (is_first ? work[q] : stage.forward + stage.back));
     if (!is_first) continue;
+    result[q].work_s = inputs.micro_batches * (work[q] + weights[q]);
     result[q].last_start_s = end - stage.back;
-    result[q].end_s = std::max(end + stage.weight, starts[s] + inputs.micro_batches * (work[q] + weights[q]));
+    result[q].end_s = std::max(end + stage.weight, starts[s] + result[q].work_s);
   }
   return result;
 }

@@ -1,7 +1,7 @@
 // SearchSpace: the layouts that a search compares, as the values of each key.
 //
 // Layouts that differ only in keys without effect (a schedule on one pipeline rank) are in it once. Offloading is in it only
-// where the layout without it does not fit: copies add time and waits to the same instructions, so it can only be slower.
+// where the layout without it does not fit: copies add work and waits to the same instructions.
 #pragma once
 
 #include <cstdint>

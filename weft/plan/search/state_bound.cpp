@@ -37,17 +37,18 @@ class StateBound {
       const double end = first + std::max(rank.end_s, rank.last_start_s + traffic.last_sums.longest());
       const double owned = static_cast<double>(numel(rank)) / shards();
       const double norm = inputs_.passes.norm_s * owned, update = inputs_.passes.update_s * owned;
-      ready = std::max({ready, end + norm, traffic.all.longest(), rank.end_s + held_seconds(traffic)});
+      ready = std::max({ready, end + norm, traffic.all.longest(), rank.end_s + held_seconds(traffic.last_sums),
+                        rank.work_s + held_seconds(traffic.all)});
       tail = std::max({tail, update + traffic.least_gather_s, traffic.gathers_after_s});
     }
     return ready + tail;
   }
 
  private:
-  /// Collectives that do not overlap compute.
-  double held_seconds(const RankTraffic& traffic) const {
+  /// Of collectives that do not overlap compute. A pipeline's may fill its bubble, except those after the last backward.
+  double held_seconds(const PortSeconds& traffic) const {
     double sum = 0.0;
-    for (size_t port = 0; port < kNumPorts; ++port) sum += rings_.overlap[port] ? 0.0 : traffic.all.seconds[port];
+    for (size_t port = 0; port < kNumPorts; ++port) sum += rings_.overlap[port] ? 0.0 : traffic.seconds[port];
     return sum;
   }
 
