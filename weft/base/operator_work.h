@@ -18,17 +18,27 @@ enum class OperatorKind : uint8_t {
   memory,     ///< everything else: bytes through memory
 };
 
+/// How the operands of an operator of OperatorKind::product lie in memory, which CPUs' libraries care about.
+enum class ProductForm : uint8_t {
+  plain,        ///< [rows, inner] read by rows: outputs, gradients of inputs
+  turned,       ///< [rows, inner] read by columns: gradients of weights
+  convolution,  ///< an image's windows [pixels, channels x filter] by filters
+  image,        ///< the gradient of its image: rows, columns and inner of the product that it amounts to
+  filters,      ///< the gradient of its filters, likewise
+};
+
 /// What an operator of OperatorKind::memory does.
 enum class MemoryClass : uint8_t {
-  norm,        ///< layer norm, RMS norm, batch norm; with the sum of what is added before
+  norm,        ///< layer norm, RMS norm, batch norm of a device; with the sum of what is added before
   activation,  ///< GELU, SwiGLU, ReLU
   rotary,      ///< rotary embedding
   dropout,     ///< dropout
   loss,        ///< cross entropy
   embedding,   ///< rows of a table
   other,       ///< copies, sums, what is computed again for backward
+  channels,    ///< passes of batch norm of weft's CPU kernels (nn/images/channel_passes.h)
 };
-inline constexpr int kNumMemoryClasses = 7;  ///< number of classes
+inline constexpr int kNumMemoryClasses = 8;  ///< number of classes
 
 /// A launched operator, and how often it is launched with the same shapes.
 struct OperatorWork {
@@ -38,6 +48,8 @@ struct OperatorWork {
   bool is_causal = false;                    ///< attention: without the masked half
   bool adds = false;                         ///< product: adds to its output, which it reads
   int element_bytes = 4;                     ///< of the inputs
+  ProductForm form = ProductForm::plain;     ///< product: of its operands
+  int window = 1;                            ///< convolution: positions of a filter
   int64_t batch = 1;                         ///< products of a batch; samples of an attention
   int64_t rows = 0, columns = 0, inner = 0;  ///< [rows, inner] x [inner, columns]; attention: queries, keys, head width
   int64_t heads = 0, kv_heads = 0;           ///< attention

@@ -18,6 +18,7 @@
 #include "weft/base/philox.h"
 #include "weft/comm/threads/parallel_for.h"
 #include "weft/nn/device_kernels/device_kernels.h"
+#include "weft/nn/kernel_record.h"
 #include "weft/nn/operators_path.h"
 #include "weft/nn/target_scope.h"
 #include "weft/nn/tensor_checks.h"
@@ -131,6 +132,7 @@ uint32_t threshold_of(double p) { return static_cast<uint32_t>(std::min(std::llr
 /// Mask of the dropped elements of x, on the CPU or the meta device; not drawn on the latter.
 at::Tensor drop_mask(const at::Tensor& x, double p, RandomKey key, const std::vector<ElementRun>& runs) {
   const at::Tensor dropped = at::empty(x.sizes(), x.options().dtype(at::kBool).memory_format(at::MemoryFormat::Contiguous));
+  record_kernel("weft::drop", {dropped});
   if (x.is_meta()) return dropped;
   const uint32_t threshold = threshold_of(p);
   bool* to = dropped.mutable_data_ptr<bool>();

@@ -249,10 +249,41 @@ TEST(Operators, WideGradientsOfNarrowWeightsMoveMoreBytes) {
       << "the sums are read too";
 }
 
-TEST(Operators, AreCountedForGpusOnly) {
-  CostOptions options = on_gpu();
-  options.device = TargetDevice::cpu;
-  for (const MeasuredCost& cost : costs_of(small_gpt(), options)) EXPECT_EQ(cost.operators, BlockOperators());
+TEST(Operators, OnACpuTheyAreThoseOfItsKernels) {
+  Tensors outputs;
+  const std::vector<MeasuredCost> costs = costs_of(small_gpt(0.1), {}, kTokens, &outputs);
+  const PassOperators& forward = costs[1].operators.of(BlockPass::forward);
+  const PassOperators& backward = costs[1].operators.of(BlockPass::backward);
+  EXPECT_EQ(count(forward, kRows, 3 * kWidth, kWidth), 1) << "queries, keys and values";
+  EXPECT_EQ(launches(of_kind(forward, OperatorKind::product)), 4);
+  EXPECT_EQ(launches(of_kind(backward, OperatorKind::product)), 8);
+  int turned = 0;
+  for (const OperatorWork& x : of_kind(backward, OperatorKind::product)) turned += x.form == ProductForm::turned ? x.count : 0;
+  EXPECT_EQ(turned, 4) << "gradients of weights";
+  for (const PassOperators& pass : {forward, backward}) EXPECT_EQ(launches(of_kind(pass, OperatorKind::attention)), 1);
+  constexpr int64_t kActivations = kRows * kWidth * 4;
+  EXPECT_EQ(bytes(of_class(forward, MemoryClass::norm)), 2 * kActivations + 4 * kActivations) << "the second adds first";
+  EXPECT_EQ(bytes(of_class(forward, MemoryClass::activation)), 2 * 4 * kActivations);
+  EXPECT_EQ(bytes(of_class(forward, MemoryClass::dropout)), 2 * kRows * kWidth) << "masks";
+  EXPECT_GE(bytes(of_class(backward, MemoryClass::norm, true)), 2 * 3 * kActivations);
+  const at::Tensor target = meta({kBatch, kTokens}, at::kLong);
+  const PassOperators loss = measure_loss(small_gpt(), outputs, target, {}).operators;
+  EXPECT_EQ(bytes(of_class(loss, MemoryClass::loss)), 2 * kRows * kVocabulary * 4) << "the logits and their gradient";
+}
+
+TEST(Operators, ConvolutionsOfACpuHaveAForm) {
+  Model model = cnn({.width = 8, .classes = 10});
+  const BlockOperators of = measure_cost(model, {meta({4, 1, 28, 28}, at::kFloat)})[1].operators;
+  std::vector<ProductForm> forms;
+  for (const BlockPass pass : {BlockPass::forward, BlockPass::backward}) {
+    for (const OperatorWork& x : of_kind(of.of(pass), OperatorKind::product)) {
+      forms.push_back(x.form);
+      EXPECT_EQ(x.window, 9);
+    }
+  }
+  EXPECT_EQ(forms, (std::vector{ProductForm::convolution, ProductForm::image, ProductForm::filters}));
+  EXPECT_FALSE(of_class(of.of(BlockPass::forward), MemoryClass::channels).empty()) << "batch norm";
+  EXPECT_FALSE(of_class(of.of(BlockPass::backward), MemoryClass::channels, true).empty());
 }
 
 }  // namespace

@@ -18,7 +18,8 @@ struct NamedClass {
   std::string_view name;
   MemoryClass of;
 };
-constexpr std::array<NamedClass, 22> kClasses = {{{"norm", MemoryClass::norm},
+constexpr std::array<NamedClass, 23> kClasses = {{{"norm", MemoryClass::norm},
+                                                  {"channels", MemoryClass::channels},
                                                   {"native_layer_norm", MemoryClass::norm},
                                                   {"native_batch_norm", MemoryClass::norm},
                                                   {"native_group_norm", MemoryClass::norm},
@@ -98,6 +99,7 @@ OperatorWork product_of(const at::Tensor& a, const at::Tensor& b, const at::Tens
   return {.kind = OperatorKind::product,
           .adds = adds,
           .element_bytes = static_cast<int>(a.element_size()),
+          .form = a.stride(-1) > 1 && a.stride(-2) == 1 ? ProductForm::turned : ProductForm::plain,
           .batch = a.dim() == 3 ? a.size(0) : 1,
           .rows = a.size(-2),
           .columns = b.size(-1),
@@ -125,6 +127,8 @@ int64_t pixels_of(const at::Tensor& image) { return image.numel() / std::max<int
 OperatorWork convolution_of(int64_t pixels, const at::Tensor& weight, int64_t groups) {
   return {.kind = OperatorKind::product,
           .element_bytes = static_cast<int>(weight.element_size()),
+          .form = ProductForm::convolution,
+          .window = static_cast<int>(weight.numel() / std::max<int64_t>(weight.size(0) * weight.size(1), 1)),
           .batch = groups,
           .rows = pixels,
           .columns = weight.size(0) / groups,
@@ -136,6 +140,7 @@ PassOperators convolution_gradients(c10::ArrayRef<const c10::IValue> in) {
   const OperatorWork forward = convolution_of(pixels_of(in[0].toTensor()), in[2].toTensor(), in[9].toInt());
   const c10::List<bool> wanted = in[10].toBoolList();
   OperatorWork input = forward, weight = forward;
+  input.form = ProductForm::image, weight.form = ProductForm::filters;
   std::swap(input.columns, input.inner);
   weight.rows = forward.columns, weight.columns = forward.inner, weight.inner = forward.rows;
   PassOperators all;
@@ -159,7 +164,13 @@ OperatorWork memory_of(std::string_view name, const at::RecordFunction& call) {
   work.is_backward = !forward.empty();
   const auto operation = declared(call);
   const auto inputs = call.inputs();
-  if (!operation) return work;
+  if (!operation) {  // a kernel of weft's, which names all that it reads and writes
+    for (const c10::IValue& input : inputs) {
+      work.bytes += bytes_of(input);
+      note_elements(input, work);
+    }
+    return work;
+  }
   const auto& arguments = operation->schema().arguments();
   const bool in_place = name.ends_with('_') && !has(kOverwrite, name);
   for (size_t i = 0; i < std::min(arguments.size(), inputs.size()); ++i) {

@@ -5,7 +5,9 @@
 
 #include <algorithm>
 #include <array>
+#include <functional>
 #include <mutex>
+#include <set>
 #include <string_view>
 #include <unordered_map>
 
@@ -20,6 +22,8 @@ constexpr std::array<std::string_view, 4> kKernels{"aten::copy_", "aten::_foreac
 constexpr std::array<std::string_view, 7> kOthers{"aten::resize_",      "aten::resize_as_",        "aten::set_",
                                                   "aten::is_set_to",    "aten::_fused_sdp_choice", "aten::empty_strided",
                                                   "aten::record_stream"};
+
+constexpr std::string_view kOwn = "weft::";  ///< weft's kernels (nn/kernel_record.h, nn/attention)
 
 template <class Names>
 bool has(const Names& names, std::string_view name) {
@@ -42,14 +46,15 @@ const std::string& launch_of(const at::RecordFunction& call) {
   static std::mutex mutex;
   static auto& known = *new std::unordered_map<c10::OperatorName, std::string>;
   static const auto& none = *new std::string;
-  static const auto& attention =
-      *new std::array<std::string, 2>{"weft::attention", "weft::attention_backward"};  // no operators
+  static auto& kernels = *new std::set<std::string, std::less<>>;  // of weft's, which are no operators
   const auto name = call.operator_name();
-  if (!name) {
-    const auto* one = std::find(attention.begin(), attention.end(), call.name());
-    return one == attention.end() ? none : *one;
-  }
   const std::lock_guard lock(mutex);
+  if (!name) {
+    const std::string_view kernel = call.name();
+    if (call.scope() != at::RecordScope::FUNCTION || !kernel.starts_with(kOwn)) return none;
+    const auto found = kernels.find(kernel);
+    return found != kernels.end() ? *found : *kernels.emplace(kernel).first;
+  }
   const auto found = known.find(*name);
   return found != known.end() ? found->second : known.emplace(*name, kernel_of(*name)).first->second;
 }

@@ -114,20 +114,16 @@ class BlockMeasurement {
     for (const ParamSpec& spec : block_.parameters()) {
       if (spec.parameter->partial && !spec.statistic && !spec.frozen) cost.partial_numel += spec.parameter->value.numel();
     }
-    if (counts_launches()) {
-      Tensors again;
-      MeasuredCost adding = whole(inputs, again);
-      cost.launches.adding_backward = std::move(adding.launches.backward);
-      cost.operators.of(BlockPass::adding_backward) = std::move(adding.operators.of(BlockPass::backward));
-    }
+    Tensors again;
+    MeasuredCost adding = whole(inputs, again);
+    cost.launches.adding_backward = std::move(adding.launches.backward);
+    cost.operators.of(BlockPass::adding_backward) = std::move(adding.operators.of(BlockPass::backward));
     clear_gradients();
     if (!splits_) return cost;
     cost = with_split(inputs, std::move(cost));
-    if (counts_launches()) {
-      MeasuredCost adding = with_split(inputs, cost);
-      cost.launches.adding_weight = std::move(adding.launches.weight);
-      cost.operators.of(BlockPass::adding_weight) = std::move(adding.operators.of(BlockPass::weight));
-    }
+    adding = with_split(inputs, cost);
+    cost.launches.adding_weight = std::move(adding.launches.weight);
+    cost.operators.of(BlockPass::adding_weight) = std::move(adding.operators.of(BlockPass::weight));
     return cost;
   }
 
@@ -139,7 +135,6 @@ class BlockMeasurement {
 
   /// A forward while another's graph lives, as of a further block of the same kind: both share what SharedRotation holds.
   Given next_forward(const Tensors& inputs) const {
-    if (!counts_launches()) return {};
     Observation seen(parameters_, device_);
     const Observer observer(seen);
     const Tensors graph = block_.forward(leaves(inputs), recorded_.context());
@@ -150,11 +145,7 @@ class BlockMeasurement {
   }
 
  private:
-  bool counts_launches() const { return device_ == TargetDevice::gpu; }
-  Given take(Observation& seen) const {
-    Given taken{std::exchange(seen.launches, {}), std::exchange(seen.operators, {})};
-    return counts_launches() ? std::move(taken) : Given();
-  }
+  static Given take(Observation& seen) { return {std::exchange(seen.launches, {}), std::exchange(seen.operators, {})}; }
 
   /// Puts what was given to a pass into the cost.
   static void put(Given given, LaunchesByKernel& launches, BlockPass pass, MeasuredCost& cost) {
@@ -168,7 +159,6 @@ class BlockMeasurement {
 
   /// Does what FlatModel::settle_gradients() does after a backward that a micro-batch before the last one adds to.
   Given with_settled(Given given) const {
-    if (!counts_launches()) return given;
     int64_t copied = 0;
     for (const ParamSpec& spec : specs_) {
       if (spec.statistic || spec.frozen) continue;
@@ -327,7 +317,6 @@ LossCost measure_loss(const Model& model, const Tensors& outputs, const at::Tens
   const LossValue loss = model.loss(model.loss.takes_any_type() ? leaves : widen(leaves), target, recorded.context());
   torch::autograd::backward({loss.sum}, {});
   LossCost cost{.peak_bytes = seen.peak_bytes, .calls = recorded.take(), .launches = {}};
-  if (options.device != TargetDevice::gpu) return cost;
   cost.launches = std::move(seen.launches);
   cost.operators = std::move(seen.operators);
   return cost;

@@ -54,8 +54,8 @@ struct MeasuredCost {
   int64_t deferred_bytes = 0;       ///< bytes kept between the two parts, of the input too
   int64_t partial_numel = 0;        ///< trained elements whose gradients backward left partial (Parameter::partial)
   BlockTraffic traffic = {};        ///< its communication
-  MeasuredLaunches launches = {};   ///< kernels that it launches on a GPU; empty for other targets
-  BlockOperators operators = {};    ///< what these have to do; empty for other targets
+  MeasuredLaunches launches = {};   ///< kernels that it launches
+  BlockOperators operators = {};    ///< what these have to do
 };
 
 /// Measures each block by running it forward and backward once; the model's parameters must be on the meta device. `inputs` is

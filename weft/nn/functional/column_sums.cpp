@@ -5,6 +5,7 @@
 #include <ATen/ops/zeros.h>
 
 #include "weft/comm/threads/parallel_for.h"
+#include "weft/nn/kernel_record.h"
 #include "weft/nn/kernels/column_sums_kernels.h"
 #include "weft/nn/kernels/kernel_table.h"
 #include "weft/nn/kernels/tensors.h"
@@ -41,6 +42,7 @@ at::Tensor column_sums(const at::Tensor& x, at::ScalarType type) {
   const at::TensorOptions wide = x.options().dtype(at::kFloat);
   if (x.numel() == 0) return at::zeros({columns}, wide).to(type);
   const at::Tensor sums = at::empty({chunks.count, columns}, wide);
+  record_kernel("weft::column_sums", {x});
   if (has_elements(x)) {
     parallel_for(chunks.count, pieces_worth_a_thread(chunks.rows_each * columns), [&](int64_t begin, int64_t end) {
       for (int64_t chunk = begin; chunk < end; ++chunk) {

@@ -17,6 +17,7 @@
 #include "weft/nn/device_kernels/layer_kernels.h"
 #include "weft/nn/graph.h"
 #include "weft/nn/id_checks.h"
+#include "weft/nn/kernel_record.h"
 #include "weft/nn/kernels/kernel_table.h"
 #include "weft/nn/kernels/rotary_kernels.h"
 #include "weft/nn/kernels/tensors.h"
@@ -45,6 +46,7 @@ bool fits_rotary_kernel(const at::Tensor& x, const at::Tensor& y, const at::Tens
 }
 
 void turn_by_kernel(const at::Tensor& x, const at::Tensor& y, const at::Tensor& cos, const at::Tensor& sin, double direction) {
+  record_kernel("weft::turn", {x, y});
   if (!has_elements(x)) return;
   const int64_t heads = x.size(1), bytes = static_cast<int64_t>(x.element_size());
   const int64_t angle_sample = cos.dim() == 4 ? cos.stride(0) : 0;

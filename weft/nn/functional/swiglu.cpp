@@ -11,6 +11,7 @@
 
 #include "weft/nn/device_kernels/layer_kernels.h"
 #include "weft/nn/graph.h"
+#include "weft/nn/kernel_record.h"
 #include "weft/nn/kernels/in_parts.h"
 #include "weft/nn/kernels/swiglu_kernels.h"
 #include "weft/nn/kernels/tensors.h"
@@ -77,6 +78,7 @@ at::Tensor swiglu_value(const at::Tensor& gate, const at::Tensor& up) {
   if (fit_device_kernels({gate, up})) return activate_on_device(gate, up);
   if (!fits_kernels({gate, up})) return at::silu(gate).mul_(up);
   at::Tensor y = at::empty_like(gate);
+  record_kernel("weft::activation", {gate, up, y});
   run_swiglu(swiglu_rows, gate, {.gate = elements_of(gate), .up = elements_of(up), .y = elements_in(y)});
   return y;
 }
@@ -94,6 +96,7 @@ void swiglu_gradients(const SwigluGradients& into, const at::Tensor& dy, const a
   if (!fits_kernels({gate, up, dy, into.gate, into.up, into.y.defined() ? into.y : gate})) {
     return by_operators(into, dy, gate, up);
   }
+  record_kernel("weft::activation_backward", {gate, up, dy, into.gate, into.up, into.y});
   run_swiglu(swiglu_backward_rows, gate,
              {.gate = elements_of(gate),
               .up = elements_of(up),

@@ -7,6 +7,7 @@
 #include <algorithm>
 
 #include "weft/comm/threads/parallel_for.h"
+#include "weft/nn/kernel_record.h"
 #include "weft/nn/kernels/channel_kernels.h"
 #include "weft/nn/kernels/in_parts.h"
 #include "weft/nn/kernels/kernel_table.h"
@@ -91,6 +92,7 @@ void check_gradient(const ChannelGradient& gradient) {
 
 at::Tensor channel_sums(const at::Tensor& x) {
   check_pixels(x);
+  record_kernel("weft::channels", {x});
   return sums_of(channel_sums_rows, x, {.x = elements_of(x)});
 }
 
@@ -101,6 +103,7 @@ at::Tensor scale_channels(const at::Tensor& x, const at::Tensor& scale, const at
   check_of_channels("offset", offset, x);
   if (added.defined()) check_like("added", added, x);
   const at::Tensor y = at::empty_like(x);
+  record_kernel("weft::channels", {x, added, y});
   if (!has_elements(x)) return y;
   const ChannelRows rows{.x = elements_of(x),
                          .added = elements_of(added),
@@ -115,6 +118,7 @@ at::Tensor scale_channels(const at::Tensor& x, const at::Tensor& scale, const at
 at::Tensor gradient_sums(const ChannelGradient& gradient, const at::Tensor& kept) {
   check_gradient(gradient);
   if (kept.defined()) check_like("kept", kept, gradient.x);
+  record_kernel("weft::channels_backward", {gradient.x, gradient.dy, gradient.y, kept});
   return sums_of(channel_gradient_sums_rows, gradient.x,
                  {.x = elements_of(gradient.x),
                   .dy = elements_of(gradient.dy),
@@ -130,6 +134,7 @@ void gradient_of_x(const at::Tensor& out, const ChannelGradient& gradient, const
   check_of_channels("scale", scale, out);
   check_of_channels("slope", slope, out);
   check_of_channels("offset", offset, out);
+  record_kernel("weft::channels_backward", {gradient.x, gradient.dy, gradient.y, out});
   if (!has_elements(out)) return;
   const ChannelRows rows{.x = elements_of(gradient.x),
                          .dy = elements_of(gradient.dy),

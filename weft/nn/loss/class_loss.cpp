@@ -15,6 +15,7 @@
 #include "weft/comm/threads/parallel_for.h"
 #include "weft/nn/device_kernels/layer_kernels.h"
 #include "weft/nn/graph.h"
+#include "weft/nn/kernel_record.h"
 #include "weft/nn/kernels/cross_entropy_kernels.h"
 #include "weft/nn/kernels/kernel_table.h"
 #include "weft/nn/ordered_sums.h"
@@ -66,6 +67,7 @@ struct ClassLossFunction : torch::autograd::Function<ClassLossFunction> {
                             bool with_gradient) {
     const at::Tensor x = logits.contiguous(), gradient = with_gradient ? at::empty_like(x) : at::Tensor();
     at::Tensor sum = at::empty({}, logits.options());
+    record_kernel("weft::class_losses", {x, gradient});
     if (has_elements(sum)) sum.fill_(as_float(run_rows(x, target.contiguous(), ignored, gradient)));
     if (with_gradient) context->save_for_backward({gradient});
     return sum;

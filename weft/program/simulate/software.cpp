@@ -44,6 +44,7 @@ void add_unfused(const SoftwareCosts& software, const OperatorWork& x, PassOpera
 double bytes_per_element(const SoftwareCosts& software, const OperatorWork& x) {
   switch (x.of) {
     case MemoryClass::norm:
+    case MemoryClass::channels:
       return x.is_backward ? software.norm_backward_bytes : software.norm_bytes;
     case MemoryClass::activation:
       return x.is_backward ? software.activation_backward_bytes : software.activation_bytes;
