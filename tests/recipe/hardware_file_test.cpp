@@ -177,6 +177,46 @@ TEST(HardwareFile, errors_tell_where_and_what) {
             "h.toml:1:43: hardware.ranks_per_host must be an integer of at least 1 and at most 1000000, found 2.5");
 }
 
+TEST(HardwareFile, RatesOfOperatorsAndCoresOfHosts) {
+  constexpr const char* kRates = R"(
+hardware = { name = "x", ranks_per_host = 2 }
+device = { flops = 1e12, kind = "cpu" }
+cores = { per_host = 3, thread_power = 0.5, network_share = 0.25 }
+operators = { near_bytes = 7 }
+[[operator]]
+of = "product"
+element_bytes = 2
+start_s = 1
+work_s = 2
+byte_s = 3
+far_byte_s = 4
+extra_s = 5
+[[operator]]
+of = "other"
+)";
+  for (const std::string& text : {std::string(kRates), hardware_text(parse_hardware(kRates, "h.toml"))}) {
+    const Hardware h = parse_hardware(text, "h.toml");
+    EXPECT_EQ(h.cores.per_host, 3);
+    EXPECT_EQ(h.cores.thread_power, 0.5);
+    EXPECT_EQ(h.cores.network_share, 0.25);
+    const OperatorRates& rates = h.operators.value().rates;
+    EXPECT_EQ(rates.near_bytes, 7.0);
+    ASSERT_EQ(rates.of.size(), 2u);
+    const OperatorRate& rate = rates.of[0];
+    EXPECT_EQ(rate.of, "product");
+    EXPECT_EQ(rate.element_bytes, 2);
+    EXPECT_EQ((std::vector{rate.start_s, rate.work_s, rate.byte_s, rate.far_byte_s, rate.extra_s}),
+              (std::vector{1.0, 2.0, 3.0, 4.0, 5.0}));
+    EXPECT_EQ(rates.of[1].element_bytes, 4);
+  }
+  EXPECT_EQ(error_of("hardware = { name = 'x', ranks_per_host = 1 }\ndevice = { flops = 1 }\n[[operator]]\nof = 'other'"),
+            "h.toml: hardware 'x': rates of operators are of one kind of device: add kind to [device]");
+  EXPECT_EQ(error_of("hardware = { name = 'x', ranks_per_host = 1 }\ndevice = { flops = 1, kind = 'cuda' }\n"
+                     "products = { processors = 1, efficiency = 1 }\nattention = { forward = 1, backward = 1 }\n"
+                     "memory_bound = { efficiency = 1 }\n[[operator]]\nof = 'other'"),
+            "h.toml: [[operator]] stands in place of [products], [attention] and [memory_bound]: remove one");
+}
+
 constexpr const char* kCosts = R"(
 hardware = { name = "x", ranks_per_host = 1 }
 device = { flops = 1e12, kind = "cuda" }
@@ -218,7 +258,8 @@ TEST(HardwareFile, costs_of_operators_and_collectives_reach_their_places) {
     const Hardware first = parse_hardware(kCosts, "h.toml");
     const Hardware hardware = again ? parse_hardware(hardware_text(first), "again.toml") : first;
     ASSERT_TRUE(hardware.operators && hardware.collectives);
-    const auto& [products, attention, memory_bound] = *hardware.operators;
+    const auto& [products, attention, memory_bound, rates] = *hardware.operators;
+    EXPECT_TRUE(rates.of.empty());
     const CollectiveCosts& rings = *hardware.collectives;
     EXPECT_EQ((std::vector<double>{products.processors, products.efficiency, products.sustained, products.tile_128x128,
                                    products.tile_128x64, products.tile_64x64, products.fill, products.whole_waves,

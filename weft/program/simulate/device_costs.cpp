@@ -28,7 +28,7 @@ void check(const std::vector<CostKey>& keys, const std::string& name) {
 }  // namespace
 
 std::vector<CostKey> cost_keys(OperatorCosts& costs) {
-  auto& [products, attention, memory_bound] = costs;
+  auto& [products, attention, memory_bound, rates] = costs;
   constexpr const char *kProducts = "products", *kAttention = "attention", *kMemoryBound = "memory_bound";
   constexpr const char* kStart = "time per launch on the device";
   return {
@@ -111,6 +111,7 @@ void check_costs(const SoftwareCosts& costs, const std::string& name) {
 void check_costs(const OperatorCosts& costs, const std::string& name) {
   OperatorCosts copy = costs;
   check(cost_keys(copy), name);
+  check_rates(costs.rates, name);
 }
 
 void check_costs(const CollectiveCosts& costs, const std::string& name) {

@@ -6,6 +6,8 @@
 #include <string>
 #include <vector>
 
+#include "weft/program/simulate/operator_rates.h"
+
 namespace weft {
 
 /// Matrix products. A product of m x n x k is cut into tiles of its output, which the device's processors take in waves.
@@ -46,6 +48,7 @@ struct OperatorCosts {
   ProductCosts products = {};          ///< matrix products and convolutions
   AttentionCosts attention = {};       ///< fused attention
   MemoryBoundCosts memory_bound = {};  ///< everything else, updates too
+  OperatorRates rates = {};            ///< measured, in place of the three above; empty: these
 };
 
 /// Collectives of devices, by size and placement.

@@ -5,12 +5,13 @@
 #include <algorithm>
 #include <map>
 #include <queue>
-#include <unordered_map>
 
 #include "weft/base/error.h"
 #include "weft/program/simulate/collective_queue.h"
 #include "weft/program/simulate/host_clock.h"
 #include "weft/program/simulate/mailbox.h"
+#include "weft/program/simulate/pass_times.h"
+#include "weft/program/simulate/shared_cores.h"
 #include "weft/program/simulate/slowdown.h"
 #include "weft/program/simulate/software.h"
 #include "weft/program/simulate/work_time.h"
@@ -29,11 +30,6 @@ struct Side {
   std::map<int, Mailbox::Message> untaken;  // without overlap: arrived messages, by receive
 };
 
-// Time of the latest pass with calls, which the next micro-batch's pass usually takes too.
-struct PassTime {
-  double flops = kUnknown, alone = kUnknown, seconds = 0.0;
-};
-
 class Events {
  public:
   /// `ahead_s`, by side: how far its host is ahead as the step begins; empty: not at all.
@@ -47,7 +43,9 @@ class Events {
         network_(ranks, hardware),
         collectives_(program, network_, ranks, simulation),
         slowdown_(simulation.ranks.size(), hardware.collectives ? hardware.collectives->taken_from_compute : 0.0),
-        sides_(simulation.ranks.size()) {
+        cores_(hardware, simulation, program.world_size()),
+        sides_(simulation.ranks.size()),
+        passes_(program, work_, network_) {
     for (const SimulatedRank& side : simulation.ranks) {
       lists_.push_back(&program.of(side.rank));
       hosts_.emplace_back(program, *lists_.back(), hardware, launches, work_, ahead_s.empty() ? 0.0 : ahead_s[hosts_.size()]);
@@ -69,8 +67,8 @@ class Events {
   bool overlaps_compute(const InstructionRef& x);
   bool takes_lane(const InstructionRef& x);
   double take(const InstructionRef& receive, double time);
+  bool end_compute();
   void start(const InstructionRef& x, double time);
-  double pass_seconds(const Instruction& x);
   double slowed(const InstructionRef& x, const Given& given, double begin, double seconds);
   void finish(const InstructionRef& x, double begin, double end);
   void join(const InstructionRef& x, double ready);
@@ -94,11 +92,12 @@ class Events {
   Network network_;
   CollectiveQueue collectives_;
   Slowdown slowdown_;
+  SharedCores cores_;
   Mailbox mailbox_;
   std::vector<Side> sides_;
   std::vector<const InstructionList*> lists_;  // by side
   std::vector<HostClock> hosts_;               // by side
-  std::unordered_map<const std::vector<InnerCall>*, PassTime> passes_;
+  PassTimes passes_;
   using Event = std::pair<double, int>;  // time and side; equal times go by side
   std::priority_queue<Event, std::vector<Event>, std::greater<>> queue_;
 };
@@ -109,7 +108,9 @@ void Events::run() {
     simulation_.ranks[side].spans.assign(list(side).size(), {.end_s = kUnknown});
   }
   for (int side = 0; side < num_sides; ++side) schedule(side);
-  while (!queue_.empty()) {
+  for (;;) {
+    if (end_compute()) continue;
+    if (queue_.empty()) break;
     const auto [time, side] = queue_.top();
     queue_.pop();
     sides_[side].is_queued = false;
@@ -121,6 +122,18 @@ void Events::run() {
     simulation_.ranks[side].launches = hosts_[side].launches();
     simulation_.ranks[side].host_waits = hosts_[side].waits();
   }
+}
+
+// Ends the compute that ends first, if that is before the next instruction starts.
+bool Events::end_compute() {
+  if (!cores_.are_short()) return false;
+  const std::optional<SharedCores::End> end = cores_.first_end();
+  if (!end || (!queue_.empty() && queue_.top().first < end->time_s)) return false;
+  cores_.remove(*end);
+  const double begin = span(end->x).start_s;
+  span(end->x).beside_s = std::max(0.0, end->time_s - begin - passes_.seconds(at(end->x)));
+  finish(end->x, begin, end->time_s);
+  return true;
 }
 
 bool Events::wait_for(const InstructionRef& other, double& time) {
@@ -194,7 +207,8 @@ void Events::start(const InstructionRef& x, double time) {
   if (instruction.op == Op::send) return send(x, time);
   if (instruction.op == Op::receive) return receive(x);
   if (instruction.op == Op::offload || instruction.op == Op::reload) return copy(x, time);
-  const double seconds = pass_seconds(instruction);
+  const double seconds = passes_.seconds(instruction);
+  if (cores_.are_short() && instruction.lane == Lane::compute) return cores_.add(x, time, seconds);
   span(x).beside_s = slowdown_.more(x.side, time, seconds);
   finish(x, time, slowed(x, given, time, seconds + span(x).beside_s));
 }
@@ -206,16 +220,6 @@ double Events::slowed(const InstructionRef& x, const Given& given, double begin,
   const double last_end = given.last_s + seconds / given.launches;
   span(x).slowed_s = std::max(last_end - end, 0.0);
   return std::max(last_end, end);
-}
-
-// Time of a pass, inner calls included.
-double Events::pass_seconds(const Instruction& x) {
-  const double alone = work_.seconds(x);
-  const std::vector<InnerCall>& calls = program_.inner_calls(x);
-  if (calls.empty() || work_.is_measured(x)) return alone;
-  PassTime& pass = passes_[&calls];
-  if (pass.flops != x.flops || pass.alone != alone) pass = {x.flops, alone, network_.seconds(program_, x, alone)};
-  return pass.seconds;
 }
 
 void Events::finish(const InstructionRef& x, double begin, double end) {
@@ -230,6 +234,9 @@ void Events::join(const InstructionRef& x, double ready) {
   for (const InstructionRef& member : completed->members) {
     span(member).begin_s = completed->begin_s;
     span(member).end_s = completed->end_s;
+    if (network_.ring(at(member).axes, tied_block(at(member))).port == Port::network) {
+      cores_.add_traffic(member.side, completed->begin_s, completed->end_s);
+    }
     if (at(member).lane == Lane::comm) slowdown_.add(member.side, completed->begin_s, completed->end_s);
   }
   for (const InstructionRef& member : completed->members) schedule(member.side);

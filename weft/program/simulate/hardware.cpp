@@ -139,12 +139,18 @@ void check_hardware(const Hardware& hardware) {
   if (hardware.software && hardware.host_launch_s) {
     throw InputError(fmt::format("{}: host_launch_s is for weft's own launches: remove it beside [software]", named(hardware)));
   }
-  if (hardware.operators && hardware.kind != kTargetDevices.of(TargetDevice::gpu)) {
+  if (hardware.operators && !hardware.operators->rates.of.empty() && hardware.kind.empty()) {
+    throw InputError(fmt::format("{}: rates of operators are of one kind of device: add kind to [device]", named(hardware)));
+  }
+  if (hardware.operators && hardware.operators->rates.of.empty() && hardware.kind != kTargetDevices.of(TargetDevice::gpu)) {
     throw InputError(
         fmt::format("{}: costs of operators are for devices whose launches are counted: add kind = \"{}\" to "
                     "[device]",
                     named(hardware), kTargetDevices.of(TargetDevice::gpu)));
   }
+  if (hardware.cores.per_host < 0) check_positive(hardware, "cores.per_host", static_cast<double>(hardware.cores.per_host));
+  check_time(hardware, "cores.thread_power", hardware.cores.thread_power);
+  check_time(hardware, "cores.network_share", hardware.cores.network_share);
   check_time(hardware, "loss_s", hardware.loss_s);
   check_time(hardware, "update_s_per_element", hardware.update_s_per_element);
   const std::pair<const char*, const Link*> links[] = {

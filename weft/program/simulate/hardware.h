@@ -38,6 +38,14 @@ struct BlockTime {
   std::optional<double> weight_s = {};    ///< the rest of the backward
 };
 
+/// CPU cores of a host, which its ranks share (shared_cores.h).
+struct HostCores {
+  int64_t per_host = 0;        ///< number of cores; 0: each rank has its own
+  double thread_power = 1.0;   ///< t threads of a rank compute t^thread_power times as fast as one
+  double network_share = 0.0;  ///< part of a core that a rank's traffic with other hosts takes while it is under way
+  int threads = 1;             ///< per rank: set by the recipe, not in files
+};
+
 /// Devices and the links between them.
 struct Hardware {
   std::string name = "ideal";  ///< name in reports
@@ -68,6 +76,7 @@ struct Hardware {
   bool narrow_across = false;  ///< with two_levels, float32 gradient sums cross in bfloat16: set by the layout, not in files
 
   int ranks_per_host = 1;  ///< consecutive ranks
+  HostCores cores = {};    ///< of each host
   Link intra_host = {};    ///< link from a rank to other ranks on its host
   Link inter_host = {};    ///< link from a rank to other hosts: its share of the host's network ports
   Link offload = {};       ///< link to the slower memory of offload

@@ -198,6 +198,11 @@ void Network::add_line(Ring& ring, const std::vector<int>& members, AxisSet axes
     link.latency_s = std::max(alone ? 0.0 : link.latency_s, hardware_.inter_host.latency_s);
     link.bytes_per_s = std::min(alone ? kFree : link.bytes_per_s, ports * hardware_.inter_host.bytes_per_s);
   }
+  // Ranks move their bytes themselves: on fewer cores than ranks they take turns.
+  const double cores = static_cast<double>(hardware_.cores.per_host);
+  const double turns = cores > 0.0 && !alone ? std::max(1.0, ring.on_host / cores) : 1.0;
+  link.latency_s *= turns;
+  link.bytes_per_s /= turns;
   ring.link.latency_s = std::max(ring.link.latency_s, link.latency_s);
   ring.link.bytes_per_s = std::min(ring.link.bytes_per_s, link.bytes_per_s);
 }

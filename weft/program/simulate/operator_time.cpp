@@ -64,14 +64,32 @@ double attention_seconds(const OperatorWork& x, const Hardware& hardware) {
   return x.flops() / rate * last + costs.start_s;
 }
 
+/// How much faster a rank computes than with one thread.
+double thread_speed(const Hardware& hardware) { return std::pow(hardware.cores.threads, hardware.cores.thread_power); }
+
+/// Time of an operator on float32 that is no kernel of a block.
+double rated(OperatorClass of, double bytes, const Hardware& hardware) {
+  return rated_seconds(of, bytes, kFloatBytes, hardware.operators->rates, named(hardware)) / thread_speed(hardware);
+}
+
 }  // namespace
 
 double memory_bound_seconds(double bytes, int launches, const Hardware& hardware) {
+  const OperatorRates& rates = hardware.operators->rates;
+  if (!rates.of.empty()) return launches * rated(OperatorClass::other, bytes / std::max(launches, 1), hardware);
   const MemoryBoundCosts& costs = hardware.operators->memory_bound;
   return bytes / (costs.efficiency * hardware.memory_bytes_per_s) + launches * costs.start_s;
 }
 
+double update_seconds(double bytes, int launches, const Hardware& hardware) {
+  const OperatorRates& rates = hardware.operators->rates;
+  if (rates.of.empty()) return memory_bound_seconds(bytes, launches, hardware);
+  return launches * rated(OperatorClass::update, bytes / std::max(launches, 1), hardware);
+}
+
 double operator_seconds(const OperatorWork& work, const Hardware& hardware) {
+  const OperatorRates& rates = hardware.operators->rates;
+  if (!rates.of.empty()) return rated_seconds(work, rates, named(hardware)) / thread_speed(hardware);
   switch (work.kind) {
     case OperatorKind::product:
       return work.flops() > 0.0 ? product_seconds(work, hardware) : 0.0;

@@ -19,5 +19,7 @@ OperatorTimes operator_times(const PassOperators& operators, const Hardware& har
 
 /// Time of `launches` operators that move `bytes` through memory.
 double memory_bound_seconds(double bytes, int launches, const Hardware& hardware);
+/// The same for an optimizer's.
+double update_seconds(double bytes, int launches, const Hardware& hardware);
 
 }  // namespace weft

@@ -55,6 +55,7 @@ OperatorTimes WorkTime::unmeasured(const Instruction& x) const {
 std::optional<OperatorTimes> WorkTime::by_operators(const Instruction& x) const {
   if (!hardware_.operators) return {};
   if (x.op == Op::loss) return program_.loss_operators.empty() ? std::nullopt : std::optional(loss_);
+  if (x.op == Op::update) return OperatorTimes{.memory_bound = update_seconds(moved_bytes(x), x.last - x.first, hardware_)};
   if (x.op != Op::forward && !is_backward(x.op)) return moving(moved_bytes(x), x.last - x.first, hardware_);
   const PassTimes* passes = operators_[x.first];
   if (passes == nullptr) return {};

@@ -45,6 +45,16 @@ Keys block_keys(BlockTime& b) {
           {"block", "weight_s", &b.weight_s, "the part of backward for its weights", kTime}};
 }
 
+Keys rate_keys(OperatorRate& r) {
+  return {{"operator", "of", &r.of, "class of operators", {}, kOperatorClasses.all(), true},
+          {"operator", "element_bytes", &r.element_bytes, "4: float32; 2: bfloat16, float16", {.min = 2, .max = 4}},
+          {"operator", "start_s", &r.start_s, "time per launch", kTime},
+          {"operator", "work_s", &r.work_s, "time per operation; of memory-bound operators per element", kTime},
+          {"operator", "byte_s", &r.byte_s, "time per byte", kTime},
+          {"operator", "far_byte_s", &r.far_byte_s, "further time per byte beyond device.near_bytes", kTime},
+          {"operator", "extra_s", &r.extra_s, "time per byte of filters, per score of attention", kTime}};
+}
+
 /// `ranks` has the integer width of keys.
 Keys hardware_keys(Hardware& h, int64_t& ranks) {
   Keys keys = {
@@ -72,6 +82,25 @@ Keys hardware_keys(Hardware& h, int64_t& ranks) {
       {"measured", "update_s_per_element", &h.update_s_per_element, "per element that the rank owns", kTime},
   };
   return keys;
+}
+
+Keys core_keys(HostCores& c) {
+  return {
+      {"cores",
+       "per_host",
+       &c.per_host,
+       "CPU cores, which the ranks of a host share; 0: each has its own",
+       {.min = 0, .max = 1e6}},
+      {"cores", "thread_power", &c.thread_power, "t threads compute t^thread_power times as fast as one", {.min = 0, .max = 2}},
+      {"cores",
+       "network_share",
+       &c.network_share,
+       "part of a core that traffic with other hosts takes",
+       {.min = 0, .max = 16}}};
+}
+
+FileKey near_bytes_key(OperatorRates& rates) {
+  return {"operators", "near_bytes", &rates.near_bytes, "bytes of an operator that caches hold", {.min = 0.0, .max = kMaxRate}};
 }
 
 constexpr std::array<const char*, 3> kOperatorSections = {"products", "attention", "memory_bound"};
@@ -147,14 +176,27 @@ Hardware parsed(const std::string& text, const std::string& path) {
   SoftwareCosts software;
   for (const Keys& more : {keys_of(operators), keys_of(collectives), software_keys(software)})
     keys.insert(keys.end(), more.begin(), more.end());
+  OperatorRates rates;
+  OperatorRate any_rate;
+  keys.push_back(near_bytes_key(rates));
+  for (FileKey& key : core_keys(hardware.cores)) keys.push_back(std::move(key));
   const auto next_block = [&hardware] { return block_keys(hardware.blocks.emplace_back()); };
-  const std::vector<std::string> given =
-      read_keys(text, path, keys, {{.section = "block", .known = block_keys(any), .next = next_block}});
+  const auto next_rate = [&rates] { return rate_keys(rates.of.emplace_back()); };
+  const std::vector<std::string> given = read_keys(text, path, keys,
+                                                   {{.section = "block", .known = block_keys(any), .next = next_block},
+                                                    {.section = "operator", .known = rate_keys(any_rate), .next = next_rate}});
   for (const LinkSection& section : links_of(hardware)) {
     section.link->is_known = has_section(given, section.name);
     drop_missing(keys, given, section.name);
   }
   if (has_operators(path, given)) hardware.operators = operators;
+  if (!rates.of.empty()) {
+    if (hardware.operators) {
+      throw InputError(
+          fmt::format("{}: [[operator]] stands in place of [products], [attention] and [memory_bound]: remove one", path));
+    }
+    hardware.operators = OperatorCosts{.rates = rates};
+  }
   if (has_section(given, "collectives")) hardware.collectives = collectives;
   if (has_section(given, "software")) hardware.software = software;
   for (const char* section : kOperatorSections) drop_missing(keys, given, section);
@@ -198,7 +240,11 @@ std::string hardware_text(const Hardware& hardware) {
   Keys keys = hardware_keys(copy, ranks);
   const Keys links = all_link_keys(copy, true);
   keys.insert(keys.end(), links.begin(), links.end());
-  const Keys operators = copy.operators ? keys_of(*copy.operators) : Keys();
+  OperatorRates rates = copy.operators ? copy.operators->rates : OperatorRates();
+  const Keys cores = copy.cores.per_host > 0 ? core_keys(copy.cores) : Keys();
+  keys.insert(keys.end(), cores.begin(), cores.end());
+  if (!rates.of.empty()) keys.push_back(near_bytes_key(rates));
+  const Keys operators = copy.operators && rates.of.empty() ? keys_of(*copy.operators) : Keys();
   const Keys collectives = copy.collectives ? keys_of(*copy.collectives) : Keys();
   const Keys software = copy.software ? software_keys(*copy.software) : Keys();
   for (const Keys* more : {&operators, &collectives, &software}) keys.insert(keys.end(), more->begin(), more->end());
@@ -208,6 +254,10 @@ std::string hardware_text(const Hardware& hardware) {
     if (key.section != section) text += fmt::format("{}[{}]\n", text.empty() ? "" : "\n", key.section);
     section = key.section;
     text += line;
+  }
+  for (OperatorRate& rate : rates.of) {
+    text += "\n[[operator]]\n";
+    for (const FileKey& key : rate_keys(rate)) text += key_line(key);
   }
   for (BlockTime& block : copy.blocks) {
     text += "\n[[block]]\n";
