@@ -115,7 +115,7 @@ std::string unknown_option(const std::vector<std::string>& arguments, const CLI:
 /// Only these commands run as ranks; they find out their rank themselves.
 bool may_be_rank(const std::vector<std::string>& arguments) {
   const std::string command = arguments.empty() ? "" : arguments[0];
-  for (const char* one : {"train", "run", "evaluate", "verify", "profile", "check", "netcheck"}) {
+  for (const char* one : {"train", "run", "evaluate", "verify", "profile", "calibrate", "check", "netcheck"}) {
     if (command == one) return true;
   }
   return false;
@@ -159,6 +159,7 @@ int run(std::vector<std::string> arguments) {
   add_show(app, status);
   add_memory(app, status);
   add_profile(app, status);
+  add_calibrate(app, status);
   add_check(app, status);
   add_netcheck(app, status);
   add_simulate(app, status);

@@ -16,6 +16,7 @@ void add_run(CLI::App& app, const std::vector<std::string>& program, int& status
 void add_evaluate(CLI::App& app, int& status);
 void add_show(CLI::App& app, int& status);
 void add_profile(CLI::App& app, int& status);
+void add_calibrate(CLI::App& app, int& status);
 void add_check(CLI::App& app, int& status);
 void add_netcheck(CLI::App& app, int& status);
 void add_memory(CLI::App& app, int& status);

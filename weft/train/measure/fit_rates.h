@@ -1,0 +1,25 @@
+// fit_rates: a device's rates of operators, from measured samples.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "weft/program/simulate/operator_rates.h"
+#include "weft/train/measure/operator_samples.h"
+
+namespace weft {
+
+/// How well a class's rate describes its samples.
+struct FitError {
+  std::string of;         ///< name of the class
+  int element_bytes = 4;  ///< size of its elements
+  int samples = 0;        ///< number of samples
+  double median = 0.0;    ///< of |fitted / measured - 1|
+  double largest = 0.0;   ///< the same, the largest
+};
+
+/// Rates that describe the samples with the least sum of squares of (fitted / measured - 1), none of them negative; near_bytes
+/// is the power of two that does so best. Reports the errors to `errors`, in the order of classes.
+OperatorRates fit_rates(const std::vector<OperatorSample>& samples, std::vector<FitError>* errors = nullptr);
+
+}  // namespace weft
