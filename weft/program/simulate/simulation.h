@@ -19,8 +19,8 @@ struct Span {
   bool holds_lane = false;  ///< moves bytes without overlapping compute
   double held_s = 0.0;      ///< compute: how much later it starts because its first launch comes late
   double slowed_s = 0.0;    ///< compute: how much longer it takes because its later launches do
-  double beside_s = 0.0;    ///< compute: how much longer it takes because of collectives beside it (slowdown.h) or too few cores
-  double exposed_s = 0.0;   ///< other lanes, and compute that moves bytes: what of SimulatedRank::exposed_s it causes
+  double beside_s = 0.0;   ///< compute: how much longer it takes because of collectives beside it (slowdown.h) or too few cores
+  double exposed_s = 0.0;  ///< other lanes, and compute that moves bytes: what of SimulatedRank::exposed_s it causes
 };
 
 /// A rank and all ranks identical to it.
