@@ -80,6 +80,7 @@ class Events {
   int peer_of(const InstructionRef& x) const;
 
   void check_finished();
+  bool has_finished(int side) const { return sides_[side].next == std::ssize(list(side)); }
   bool waits_in_vain(const InstructionRef& x);
   std::vector<int> awaited(const InstructionRef& x);
   std::string standing(int side) const;
@@ -172,7 +173,7 @@ double Events::take(const InstructionRef& receive, double time) {
 void Events::schedule(int side) {
   Side& state = sides_[side];
   const InstructionRef x = {.side = side, .index = state.next};
-  if (state.is_queued || x.index == static_cast<int>(list(side).size())) return;
+  if (state.is_queued || has_finished(side)) return;
   double time = state.started_s;
   bool known = true;
   for (int wait : at(x).waits) {
@@ -304,18 +305,13 @@ std::vector<int> Events::awaited(const InstructionRef& x) {
 }
 
 bool Events::waits_in_vain(const InstructionRef& x) {
-  for (int side : awaited(x)) {
-    if (sides_[side].next == static_cast<int>(list(side).size())) return true;
-  }
-  return false;
+  const std::vector<int> others = awaited(x);
+  return std::any_of(others.begin(), others.end(), [this](int side) { return has_finished(side); });
 }
 
 std::string Events::standing(int side) const {
-  const int next = sides_[side].next;
-  if (next == static_cast<int>(list(side).size())) {
-    return fmt::format("rank {} has finished its list", simulation_.ranks[side].rank);
-  }
-  return fmt::format("{} is not reached", say({.side = side, .index = next}));
+  if (has_finished(side)) return fmt::format("rank {} has finished its list", simulation_.ranks[side].rank);
+  return fmt::format("{} is not reached", say({.side = side, .index = sides_[side].next}));
 }
 
 void Events::check_finished() {
