@@ -98,12 +98,6 @@ TEST(PlanOperators, BlocksThatAreAlikeShareATable) {
   EXPECT_NE(program->operators[0], program->operators[2]);
 }
 
-TEST(PlanOperators, ThoseOfCpusAreNotCounted) {
-  const std::shared_ptr<const Program> program = program_of({"run.device=cpu"}, 1);
-  for (const SharedOperators& operators : program->operators) EXPECT_EQ(operators, nullptr);
-  EXPECT_TRUE(program->loss_operators.empty());
-}
-
 double step_s(const Overrides& overrides, const Hardware& hardware, int ranks = 1) {
   return recipe_simulation(recipe_of(overrides), ranks, hardware).simulation.step_s;
 }

@@ -96,16 +96,16 @@ TEST(StepSize, AdvisedValuesAreAccepted) {
     const char* advice;
   };
   const Refused cases[] = {
-      {"1f1b",
+      {"auto",
        10'002,
        {.pp = 1000, .micro_batches = 4000},
        "it needs 1000 micro-batches or more: use fewer pipeline ranks (layout.pp), or fewer blocks"},
-      {"1f1b",
+      {"auto",
        1002,
        {.pp = 1000, .keep_order = true, .micro_batches = 8192, .slots = 8192},
        "it needs 8192 micro-batches or more: use fewer pipeline ranks (layout.pp), fewer slots (run.reproducible_slots), or "
        "fewer blocks"},
-      {"naive", 10'002, {.pp = 1000, .micro_batches = 4000}, "; use 249 micro-batches or fewer: "},
+      {"1f1b", 10'002, {.pp = 1000, .micro_batches = 4000}, "; use 249 micro-batches or fewer: "},
       {"gpipe", 1000, {.pp = 4, .keep_order = true, .micro_batches = 8192, .slots = 64}, "; use 2944 micro-batches or fewer: "},
       {"interleaved", 1000, {.pp = 48, .micro_batches = 9600}, "; use 2496 micro-batches or fewer: "},
       {"auto", 5, {.pp = 4, .micro_batches = 400'000}, " over 4 stages, more than the limit of 6.00 M; use "},
