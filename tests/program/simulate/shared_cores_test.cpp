@@ -25,6 +25,7 @@ TEST(SharedCores, RanksThatComputeAtOnceTakeTurns) {
   const Simulation s = simulate(program, on_cores(1));
   EXPECT_DOUBLE_EQ(s.ranks[0].end_s, 6.0) << "half of the core, while both compute";
   EXPECT_DOUBLE_EQ(s.ranks[1].end_s, 8.0);
+  EXPECT_DOUBLE_EQ(s.ranks[1].busy_s, 8.0) << "it computes all the time";
   EXPECT_DOUBLE_EQ(simulate(program, on_cores(1, 1)).step_s, 5.0) << "a host for each";
   EXPECT_DOUBLE_EQ(simulate(program, on_cores(0)).step_s, 5.0) << "not said";
 }
@@ -52,10 +53,13 @@ TEST(SharedCores, TrafficWithOtherHostsTakesPartOfACore) {
   cores.add({.side = 0, .index = 3}, 0.0, 5.0);
   cores.add({.side = 1, .index = 4}, 0.0, 7.0);
   // 1 s alone, 3 s at two thirds of the speed, the other 2 s alone.
-  EXPECT_DOUBLE_EQ(cores.first_end()->time_s, 6.0);
-  EXPECT_EQ(cores.first_end()->x.index, 3);
-  cores.remove(*cores.first_end());
-  EXPECT_DOUBLE_EQ(cores.first_end()->time_s, 7.0) << "the other host has no traffic";
+  EXPECT_FALSE(cores.take_first(5.5)) << "something happens before";
+  const auto first = cores.take_first(8.0), second = cores.take_first(8.0);
+  EXPECT_EQ(first->x.index, 3);
+  EXPECT_DOUBLE_EQ(first->time_s, 6.0);
+  EXPECT_DOUBLE_EQ(first->longer_s, 1.0);
+  EXPECT_DOUBLE_EQ(second->time_s, 7.0) << "the other host has no traffic";
+  EXPECT_FALSE(cores.take_first(8.0)) << "nothing is left";
 }
 
 }  // namespace

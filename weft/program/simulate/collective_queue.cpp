@@ -74,7 +74,7 @@ std::optional<CollectiveQueue::Completed> CollectiveQueue::join(const Instructio
 }
 
 CollectiveQueue::Completed CollectiveQueue::complete(const Waiting& waiting, const Line& line) {
-  Completed completed{.members = waiting.members, .begin_s = waiting.ready_s};
+  Completed completed{.members = waiting.members, .port = line.ring.port, .begin_s = waiting.ready_s};
   const auto port = static_cast<size_t>(line.ring.port);
   // A rank alone on its axis moves nothing.
   if (line.ring.ranks > 1) {

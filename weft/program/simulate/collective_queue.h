@@ -18,6 +18,7 @@ class CollectiveQueue {
  public:
   struct Completed {
     std::vector<InstructionRef> members;
+    Port port = Port::host;
     double begin_s = 0.0, end_s = 0.0;
   };
 

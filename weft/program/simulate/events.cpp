@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <limits>
 #include <map>
 #include <queue>
 
@@ -127,13 +128,10 @@ void Events::run() {
 
 // Ends the compute that ends first, if that is before the next instruction starts.
 bool Events::end_compute() {
-  if (!cores_.are_short()) return false;
-  const std::optional<SharedCores::End> end = cores_.first_end();
-  if (!end || (!queue_.empty() && queue_.top().first < end->time_s)) return false;
-  cores_.remove(*end);
-  const double begin = span(end->x).start_s;
-  span(end->x).beside_s = std::max(0.0, end->time_s - begin - passes_.seconds(at(end->x)));
-  finish(end->x, begin, end->time_s);
+  const auto end = cores_.take_first(queue_.empty() ? std::numeric_limits<double>::infinity() : queue_.top().first);
+  if (!end) return false;
+  span(end->x).beside_s = end->longer_s;
+  finish(end->x, span(end->x).start_s, end->time_s);
   return true;
 }
 
@@ -235,9 +233,7 @@ void Events::join(const InstructionRef& x, double ready) {
   for (const InstructionRef& member : completed->members) {
     span(member).begin_s = completed->begin_s;
     span(member).end_s = completed->end_s;
-    if (network_.ring(at(member).axes, tied_block(at(member))).port == Port::network) {
-      cores_.add_traffic(member.side, completed->begin_s, completed->end_s);
-    }
+    if (completed->port == Port::network) cores_.add_traffic(member.side, completed->begin_s, completed->end_s);
     if (at(member).lane == Lane::comm) slowdown_.add(member.side, completed->begin_s, completed->end_s);
   }
   for (const InstructionRef& member : completed->members) schedule(member.side);

@@ -22,6 +22,7 @@ SharedCores::SharedCores(const Hardware& hardware, const Simulation& simulation,
   ranks_.assign(simulation.ranks.size(), std::vector<double>(hosts, 0.0));
   left_s_.resize(ranks_.size());
   running_.resize(ranks_.size());
+  alone_end_s_.resize(ranks_.size());
   for (int rank = 0; rank < world_size; ++rank) {
     ranks_[static_cast<size_t>(simulation.index_of_rank[rank])][static_cast<size_t>(rank / hardware.ranks_per_host)] += 1.0;
   }
@@ -31,6 +32,7 @@ void SharedCores::add(const InstructionRef& x, double now_s, double seconds) {
   advance(now_s);
   left_s_[static_cast<size_t>(x.side)] = seconds;
   running_[static_cast<size_t>(x.side)] = x;
+  alone_end_s_[static_cast<size_t>(x.side)] = now_s + seconds;
 }
 
 void SharedCores::add_traffic(int side, double begin_s, double end_s) {
@@ -46,7 +48,7 @@ std::optional<SharedCores::End> SharedCores::first_end() const {
     for (size_t side = 0; side < left.size(); ++side) {
       if (!left[side]) continue;
       const double time = now_s + *left[side] / speed[side];
-      if (!first || time < first->time_s) first = End{running_[side], time};
+      if (!first || time < first->time_s) first = End{running_[side], time, std::max(0.0, time - alone_end_s_[side])};
     }
     const double change = next_change(now_s);
     if (!first || first->time_s <= change) return first;
@@ -57,9 +59,12 @@ std::optional<SharedCores::End> SharedCores::first_end() const {
   }
 }
 
-void SharedCores::remove(const End& end) {
-  advance(end.time_s);
-  left_s_[static_cast<size_t>(end.x.side)].reset();
+std::optional<SharedCores::End> SharedCores::take_first(double next_s) {
+  const std::optional<End> end = first_end();
+  if (!end || next_s < end->time_s) return {};
+  advance(end->time_s);
+  left_s_[static_cast<size_t>(end->x.side)].reset();
+  return end;
 }
 
 void SharedCores::advance(double now_s) {

@@ -30,14 +30,14 @@ class SharedCores {
   /// Traffic with other hosts is under way on a side.
   void add_traffic(int side, double begin_s, double end_s);
 
-  /// The compute that ends first if nothing else is added.
+  /// The end of compute.
   struct End {
     InstructionRef x;
     double time_s;
+    double longer_s;  ///< than on cores of its own
   };
-  std::optional<End> first_end() const;
-  /// Removes the compute that ends first.
-  void remove(const End& end);
+  /// Removes the compute that ends first, and returns its end, unless something else happens at `next_s`, before that.
+  std::optional<End> take_first(double next_s);
 
  private:
   struct Traffic {
@@ -46,6 +46,7 @@ class SharedCores {
   };
   using Left = std::vector<std::optional<double>>;  // by side: still to compute at full speed
 
+  std::optional<End> first_end() const;
   void advance(double now_s);
   std::vector<double> speeds(const Left& left, double now_s) const;
   double next_change(double now_s) const;
@@ -56,6 +57,7 @@ class SharedCores {
   double now_s_ = 0.0;
   Left left_s_;
   std::vector<InstructionRef> running_;  // by side
+  std::vector<double> alone_end_s_;      // by side: on cores of its own
   std::vector<Traffic> traffic_;
 };
 
