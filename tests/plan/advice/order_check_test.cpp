@@ -27,6 +27,14 @@ Hardware machine(double bytes_per_s) {
   return hardware;
 }
 
+/// The same with rates of operators, of which only their work takes time.
+Hardware with_rates(Hardware hardware) {
+  hardware.kind = "cpu";
+  hardware.operators.emplace();
+  for (const std::string& of : kOperatorClasses.all()) hardware.operators->rates.of.push_back({.of = of, .work_s = 1e-9});
+  return hardware;
+}
+
 /// The step of a layout on the machine, as a search returns it.
 std::vector<LayoutForecast> forecasts(const Hardware& hardware, const std::vector<std::vector<std::string>>& layouts) {
   std::vector<LayoutForecast> all;
@@ -35,7 +43,16 @@ std::vector<LayoutForecast> forecasts(const Hardware& hardware, const std::vecto
   return all;
 }
 
-TEST(OrderCheck, NamesTheNumbersThatDecide) {
+class OrderCheckOf : public testing::TestWithParam<bool> {};
+
+INSTANTIATE_TEST_SUITE_P(RatesOfOperators, OrderCheckOf, testing::Bool(),
+                         [](const auto& info) { return info.param ? "measured" : "counted"; });
+
+TEST_P(OrderCheckOf, NamesTheNumbersThatDecide) {
+  const auto machine = [](double bytes_per_s) {
+    const Hardware hardware = order_check_test::machine(bytes_per_s);
+    return GetParam() ? with_rates(hardware) : hardware;
+  };
   // Recompute costs operations, the sums of tensor parallelism bytes: with this link both take about as long.
   const std::vector<std::vector<std::string>> two = {{"layout.recompute=blocks"}, {"layout.tp=2"}};
   double low = 1e5, high = 1e9;
@@ -52,6 +69,8 @@ TEST(OrderCheck, NamesTheNumbersThatDecide) {
   EXPECT_TRUE(std::any_of(check.changes.begin(), check.changes.end(), [](const OrderChange& change) {
     return change.numbers == "the links inside hosts" && change.slower > 1.0 && change.measured_by == "weft netcheck";
   }));
+  EXPECT_TRUE(std::any_of(check.changes.begin(), check.changes.end(),
+                          [](const OrderChange& change) { return change.numbers == "the rate of operations"; }));
   const Hardware fast = machine(high * 100.0);
   EXPECT_TRUE(check_order(forecasts(fast, two), 2, fast, nullptr).changes.empty()) << "far apart";
   EXPECT_TRUE(check_order({}, 2, fast, nullptr).changes.empty());

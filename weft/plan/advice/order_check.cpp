@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <initializer_list>
 
 #include "weft/plan/forecast.h"
 
@@ -22,7 +23,17 @@ void slow(std::optional<double>& seconds, double slower) {
   if (seconds) *seconds *= slower;
 }
 
+/// Rates of attention, or of all other operators: the times that grow with what `terms` name.
+void slow_rates(Hardware& hardware, double slower, bool attention, std::initializer_list<double OperatorRate::*> terms) {
+  if (!hardware.operators) return;
+  for (OperatorRate& rate : hardware.operators->rates.of) {
+    if (rate.of.starts_with("attention") != attention) continue;
+    for (const auto term : terms) rate.*term *= slower;
+  }
+}
+
 void slow_compute(Hardware& hardware, double slower) {
+  slow_rates(hardware, slower, /*attention=*/false, {&OperatorRate::work_s, &OperatorRate::extra_s});
   hardware.flops /= slower;
   hardware.narrow_flops /= slower;
   for (BlockTime& block : hardware.blocks) {
@@ -34,6 +45,7 @@ void slow_compute(Hardware& hardware, double slower) {
 
 void slow_attention(Hardware& hardware, double slower) {
   if (!hardware.operators) return;
+  slow_rates(hardware, slower, /*attention=*/true, {&OperatorRate::work_s, &OperatorRate::byte_s, &OperatorRate::extra_s});
   AttentionCosts& attention = hardware.operators->attention;
   attention.forward = std::min(1.0, attention.forward / slower);
   attention.backward = std::min(1.0, attention.backward / slower);
@@ -41,11 +53,13 @@ void slow_attention(Hardware& hardware, double slower) {
 
 void slow_memory(Hardware& hardware, double slower) {
   hardware.memory_bytes_per_s /= slower;
+  slow_rates(hardware, slower, /*attention=*/false, {&OperatorRate::byte_s, &OperatorRate::far_byte_s});
   slow(hardware.update_s_per_element, slower);
 }
 
 void slow_launches(Hardware& hardware, double slower) {
   hardware.launch_s *= slower;
+  for (const bool attention : {false, true}) slow_rates(hardware, slower, attention, {&OperatorRate::start_s});
   for (std::optional<double>* time : {&hardware.host_launch_s, &hardware.graph_launch_s, &hardware.host_wait_s})
     slow(*time, slower);
   if (!hardware.operators) return;

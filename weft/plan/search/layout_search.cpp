@@ -60,6 +60,7 @@ class LayoutSearch {
         costs_(std::move(costs)),
         bounds_(space_, hardware_, costs_) {
     hardware_.narrow_across = space_.base.layout.across_hosts == "bf16";  // at least as fast
+    hardware_.cores.threads = planned_threads(space_.base, space_.world, hardware);
   }
 
   SearchResult run() {
