@@ -210,5 +210,50 @@ TEST(LayoutSearch, FindsWhatSimulatingEveryLayoutFinds) {
   }
 }
 
+/// A recipe of transformer layers for the tests below.
+Recipe gpt(const std::vector<std::string>& overrides = {}) {
+  return recipe_of("name = \"gpt\", layers = 3, heads = 4, width = 64, context = 32", overrides);
+}
+
+TEST(LayoutSearch, ItsForecastsAreThoseOfSimulateAndMemory) {
+  const Hardware hardware = {.kind = "cuda", .flops = 1e12, .narrow_flops = 1e12, .memory_bytes_per_s = 1e12};
+  const SearchResult found = search_layouts(gpt(), 4, hardware, {.most = 3});
+  ASSERT_EQ(found.best.size(), 3U);
+  for (const LayoutForecast& layout : found.best) {
+    std::vector<std::string> overrides;
+    for (const KeyValue& key : layout.keys) overrides.push_back(key.key + "=" + key.value);
+    const Recipe same = gpt(overrides);  // its keys make a valid recipe
+    const RecipeSimulation step = recipe_simulation(same, 4, hardware);
+    EXPECT_EQ(layout.step_s, step.simulation.step_s) << layout.text;
+    int64_t most = 0;
+    for (const SimulatedRank& rank : step.simulation.ranks) most = std::max(most, rank.memory.total());
+    EXPECT_EQ(layout.memory_bytes, most) << layout.text;
+    EXPECT_EQ(layout.reserved_bytes, recipe_memory(for_hardware(same, hardware), 4).estimate().reserved_bytes) << layout.text;
+  }
+}
+
+TEST(LayoutSearch, KeepsWhatItIsTold) {
+  const SearchResult found = search_layouts(gpt({"layout.tp=2"}), 4, nominal_hardware(), {.most = 4, .kept = {"layout.tp"}});
+  ASSERT_FALSE(found.best.empty());
+  for (const LayoutForecast& layout : found.best) EXPECT_EQ(layout.recipe.layout.tp, 2) << layout.text;
+}
+
+TEST(LayoutSearch, SaysWhatDoesNotFitAndBySoMuch) {
+  const SearchResult found = search_layouts(gpt(), 2, nominal_hardware(), {.memory_bytes = 1e4});
+  EXPECT_TRUE(found.best.empty());
+  ASSERT_FALSE(found.left_out.empty());
+  EXPECT_THAT(found.left_out.front().why, HasSubstr("over memory by"));
+  EXPECT_EQ(found.layouts, found.illegal + found.over_memory);
+}
+
+TEST(LayoutSearch, RefusesOptionsThatMakeNoSense) {
+  const auto refusal = [](const SearchOptions& options, const std::vector<std::string>& overrides = {}) {
+    return test::refusal([&] { search_layouts(gpt(overrides), 2, nominal_hardware(), options); });
+  };
+  EXPECT_THAT(refusal({.kept = {"layout.tpp"}}), HasSubstr("unknown key 'layout.tpp'"));
+  EXPECT_THAT(refusal({.varied = {"layout.tp"}}), HasSubstr("'layout.tp' cannot be varied"));
+  EXPECT_THAT(refusal({.kept = {"layout.schedule"}}, {"layout.schedule=auto", "layout.pp=2"}), HasSubstr("keep another"));
+}
+
 }  // namespace
 }  // namespace weft::layout_search_test

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <string_view>
 
+#include "weft/base/divisors.h"
 #include "weft/base/error.h"
 #include "weft/recipe/read/recipe_keys.h"
 
@@ -17,11 +18,9 @@ constexpr int64_t kLeastTokens = 1024;  ///< per rank of cp: fewer leave communi
 constexpr int kMostContext = 8;         ///< ranks of cp that are tried in any case
 constexpr std::string_view kVaried = "layout.precision";
 
-std::vector<int> divisors(int64_t number, int64_t most) {
-  std::vector<int> result;
-  for (int64_t d = 1; d <= std::min(number, most); ++d) {
-    if (number % d == 0) result.push_back(static_cast<int>(d));
-  }
+std::vector<int> divisors_up_to(int number, int64_t most) {
+  std::vector<int> result = divisors(number);
+  std::erase_if(result, [most](int d) { return d > most; });
   return result;
 }
 
@@ -67,15 +66,21 @@ std::vector<RecomputeChoice> recompute_choices(const LayoutRecipe& layout, const
 std::vector<int64_t> micro_batches(const Recipe& recipe, const SpaceFacts& facts, const Kept& kept) {
   if (facts.micro) return {*facts.micro};
   if (kept.has("batch.micro") && recipe.batch.micro) return {*recipe.batch.micro};
-  const std::vector<int> all = divisors(recipe.batch.global, recipe.batch.global);
+  const std::vector<int> all = divisors(static_cast<int>(recipe.batch.global));
   return {all.begin(), all.end()};
 }
 
 void set_pipeline(SearchSpace& space, const SpaceFacts& facts, const Kept& kept) {
-  const LayoutRecipe& layout = space.base.layout;
-  space.pp = kept.or_all("layout.pp", static_cast<int>(layout.pp), divisors(space.world, facts.blocks));
+  LayoutRecipe& layout = space.base.layout;
+  space.pp = kept.or_all("layout.pp", static_cast<int>(layout.pp), divisors_up_to(space.world, facts.blocks));
   space.schedules =
       kept.or_all("layout.schedule", layout.schedule, {"1f1b", "gpipe", "interleaved", "zb-h1", "zb-h2", "zb-v", "naive"});
+  for (const std::string& name : space.schedules) {
+    if (name != "auto" && name != "csv") continue;
+    throw InputError(
+        fmt::format("keep: layout.schedule = \"{}\" is not known before a layout is; keep another, or none", name));
+  }
+  layout.stage_gb = 0.0;  // the search's limit holds
   space.chunks = kept.or_all("layout.chunks", static_cast<int>(layout.chunks), {2, 4});
   space.stages = kept.or_all("layout.stages", layout.stages, {"auto", "even"});
 }
@@ -115,9 +120,9 @@ SearchSpace search_space(const Recipe& recipe, int world, const Hardware& hardwa
   const Precision precision = kPrecisions.value_of(layout.precision, "layout.precision");
   space.precision = varied.empty() ? std::vector{precision} : std::vector{Precision::fp32, Precision::bf16};
   space.micro = micro_batches(recipe, facts, kept);
-  space.tp = kept.or_all("layout.tp", static_cast<int>(layout.tp), divisors(world, world));
+  space.tp = kept.or_all("layout.tp", static_cast<int>(layout.tp), divisors(world));
   const int most_cp = facts.tokens == 0 ? 1 : std::max<int>(kMostContext, static_cast<int>(facts.tokens / kLeastTokens));
-  space.cp = kept.or_all("layout.cp", static_cast<int>(layout.cp), divisors(world, most_cp));
+  space.cp = kept.or_all("layout.cp", static_cast<int>(layout.cp), divisors_up_to(world, most_cp));
   space.sequence_parallel = kept.or_all("layout.sequence_parallel", layout.sequence_parallel,
                                         facts.tokens > 0 ? std::vector{false, true} : std::vector{false});
   space.attention_over =

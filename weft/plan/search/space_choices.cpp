@@ -1,6 +1,8 @@
 // The layouts of a search space, one key at a time.
+#include <algorithm>
 #include <utility>
 
+#include "weft/base/divisors.h"
 #include "weft/plan/search/search_space.h"
 
 namespace weft {
@@ -10,10 +12,16 @@ namespace {
 /// Sizes of dp and shard that the space has for these ranks.
 std::vector<std::pair<int, int>> data_axes(const SearchSpace& space, int ranks, bool sharded) {
   std::vector<std::pair<int, int>> result;
-  for (int shard = 1; shard <= ranks; ++shard) {
-    if (ranks % shard != 0 || (shard > 1) != sharded) continue;
+  const auto add = [&](int shard) {
     const bool kept = (!space.dp || *space.dp == ranks / shard) && (!space.shard || *space.shard == shard || !sharded);
     if (kept) result.emplace_back(ranks / shard, shard);
+  };
+  if (!sharded) {
+    add(1);
+    return result;
+  }
+  for (const int shard : divisors(ranks)) {
+    if (shard > 1) add(shard);
   }
   return result;
 }
