@@ -28,13 +28,14 @@ bool crosses_narrow(const Recipe& recipe, const Program& program) {
   return recipe.layout.across_hosts == "bf16" && program.gradient_bytes == 4;
 }
 
-int planned_threads(const Recipe& recipe, int world_size, const Hardware& hardware) {
+namespace {
+
+/// Threads per rank, as a run takes them (train/run/options_of_recipe.h), without the environment of its ranks.
+int threads_of(const Recipe& recipe, int world_size, const Hardware& hardware) {
   if (recipe.run.threads) return static_cast<int>(*recipe.run.threads);
   if (recipe.run.reproducible_slots > 0 || recipe.run.reproducible_tp > 0) return 1;
   return threads_per_rank(static_cast<int>(hardware.cores.per_host), std::min(world_size, hardware.ranks_per_host));
 }
-
-namespace {
 
 /// What simulate() needs besides a plan's program.
 struct StepInputs {
@@ -44,9 +45,8 @@ struct StepInputs {
 };
 
 StepInputs step_inputs(const Recipe& recipe, const Plan& plan, const Hardware& hardware) {
-  StepInputs inputs{.hardware = hardware};
+  StepInputs inputs{.hardware = with_threads(hardware, recipe, plan.program->world_size())};
   inputs.hardware.narrow_across = crosses_narrow(recipe, *plan.program);
-  inputs.hardware.cores.threads = planned_threads(recipe, plan.program->world_size(), hardware);
   inputs.memory.reserve(plan.program->mesh.pp);
   for (int pp = 0; pp < plan.program->mesh.pp; ++pp) {
     inputs.memory.push_back(memory_options(recipe, plan, pp, hardware.ranks_per_host));
@@ -70,6 +70,11 @@ RecipeSimulation simulated(const Recipe& recipe, Plan plan, const StepInputs& in
 }
 
 }  // namespace
+
+Hardware with_threads(Hardware hardware, const Recipe& recipe, int world_size) {
+  hardware.cores.threads = threads_of(recipe, world_size, hardware);
+  return hardware;
+}
 
 RecipeSimulation plan_simulation(const Recipe& recipe, Plan plan, const Hardware& hardware) {
   const StepInputs inputs = step_inputs(recipe, plan, hardware);

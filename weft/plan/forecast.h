@@ -41,12 +41,11 @@ struct RecipeMemory {
 RecipeMemory recipe_memory(const Recipe& recipe, int world_size, std::shared_ptr<CostTable> costs = nullptr,
                            int ranks_per_host = 0);
 
-/// Threads per rank on hosts with the hardware's cores, as a run takes them (train/run/options_of_recipe.h) without environment
-/// variables of its ranks.
-int planned_threads(const Recipe& recipe, int world_size, const Hardware& hardware);
-
 /// True if the program's gradient sums travel between hosts in half their bytes: layout.across_hosts with float32.
 bool crosses_narrow(const Recipe& recipe, const Program& program);
+
+/// Returns the hardware as a run of the recipe uses it: with the threads that each of its ranks computes with.
+Hardware with_threads(Hardware hardware, const Recipe& recipe, int world_size);
 
 /// Simulates a plan's step as one that is not captured. `recipe` is for the hardware's kind of device (for_hardware()). Throws
 /// InputError as simulate() does, and if the hardware's times were measured with other micro-batches.

@@ -51,6 +51,7 @@ Hardware random_hardware(test::Random& random) {
   if (hardware.kind == "cpu") {
     hardware.overlap = random.one_in(2);
     hardware.two_levels = random.one_in(2);
+    if (random.one_in(2)) hardware.cores = {.per_host = 1 + random.below(4), .thread_power = 0.8, .network_share = 0.3};
     return hardware;
   }
   if (random.one_in(2)) hardware.host_launch_s = number(random, 1e-8);
@@ -111,7 +112,11 @@ struct Simulated {
 class Everything {
  public:
   Everything(const Case& of, const SearchSpace& space, std::shared_ptr<CostTable> costs)
-      : of_(of), space_(space), costs_(costs), bounds_(space_, of.hardware, costs) {
+      : of_(of),
+        space_(space),
+        costs_(costs),
+        hardware_(with_threads(of.hardware, space.base, space.world)),
+        bounds_(space_, hardware_, costs) {
     for (const BlockChoice& blocks : block_choices(space_)) {
       for (const PipelineChoice& pipeline : pipeline_choices(space_, blocks)) {
         for (const StateChoice& states : state_choices(space_, blocks, pipeline)) {
@@ -174,6 +179,7 @@ class Everything {
   const Case& of_;
   const SearchSpace& space_;
   std::shared_ptr<CostTable> costs_;
+  Hardware hardware_;
   LayoutBounds bounds_;
   std::vector<Simulated> all_;
 };

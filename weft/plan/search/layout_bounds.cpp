@@ -88,6 +88,7 @@ int64_t LayoutBounds::bytes(const CountedChoice& layout) { return least_bytes(st
 
 /// Between the ends of a message at the least: stages of some columns may share a host.
 Link LayoutBounds::link_between_stages(int pp) const {
+  if (hardware_.software) return {};  // may split messages
   const Link &inside = hardware_.intra_host, &across = hardware_.inter_host;
   if (space_.world / pp >= hardware_.ranks_per_host) return across;
   if (space_.world <= hardware_.ranks_per_host) return inside;
@@ -128,10 +129,13 @@ StateInputs LayoutBounds::state_inputs(const CountedChoice& layout) {
           .weight_bytes = facts.weight_bytes,
           .gradient_bytes = facts.gradient_bytes,
           .micro_batches = layout.micro_batches,
+          .taken_from_compute = hardware_.collectives ? hardware_.collectives->taken_from_compute : 0.0,
           .keeps_order = facts.keeps_order};
 }
 
 const DataRings& LayoutBounds::rings(const LayoutChoice& choice) {
+  static const DataRings none;
+  if (hardware_.software) return none;  // may move less, and later
   const auto& [blocks, pipeline, states] = choice;
   return rings_.at({.pp = pipeline.pp, .dp = states.dp, .shard = states.shard, .cp = blocks.cp, .tp = blocks.tp},
                    states.inner_shards, states.level != ShardLevel::none);

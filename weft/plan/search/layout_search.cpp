@@ -54,13 +54,12 @@ class LayoutSearch {
  public:
   LayoutSearch(SearchSpace space, const Hardware& hardware, const SearchOptions& options, std::shared_ptr<CostTable> costs)
       : space_(std::move(space)),
-        hardware_(hardware),
+        hardware_(with_threads(hardware, space_.base, space_.world)),
         most_(static_cast<size_t>(std::max(options.most, 1))),
         limit_(options.memory_bytes > 0.0 ? options.memory_bytes : hardware.memory_bytes),
         costs_(std::move(costs)),
         bounds_(space_, hardware_, costs_) {
     hardware_.narrow_across = space_.base.layout.across_hosts == "bf16";  // at least as fast
-    hardware_.cores.threads = planned_threads(space_.base, space_.world, hardware);
   }
 
   SearchResult run() {

@@ -9,6 +9,7 @@
 #include "weft/program/build/build.h"
 #include "weft/program/ranks.h"
 #include "weft/program/simulate/network.h"
+#include "weft/program/simulate/pass_times.h"
 #include "weft/program/simulate/work_time.h"
 
 namespace weft {
@@ -29,7 +30,7 @@ Program frame_of(const ModelCost& cost, LayoutOptions options, StepCounts counts
 class LaneTime {
  public:
   LaneTime(const ModelCost& cost, const Program& frame, const Hardware& hardware)
-      : cost_(cost), frame_(frame), ranks_(frame), work_(frame, hardware), network_(ranks_, hardware) {}
+      : cost_(cost), ranks_(frame), work_(frame, hardware), network_(ranks_, hardware), times_(frame, work_, network_) {}
 
   double forward(int block) { return seconds(forward_of(cost_, block, 0)); }
   double loss() { return seconds(loss_of(cost_, 0)); }
@@ -39,17 +40,13 @@ class LaneTime {
   }
 
  private:
-  double seconds(const Instruction& x) {
-    const double own = work_.seconds(x);
-    const std::vector<InnerCall>& calls = frame_.inner_calls(x);
-    return calls.empty() || work_.is_measured(x) ? own : network_.seconds(calls, x.flops, own);
-  }
+  double seconds(const Instruction& x) { return times_.seconds(x); }
 
   const ModelCost& cost_;
-  const Program& frame_;
   Ranks ranks_;
   WorkTime work_;
   Network network_;
+  PassTimes times_;
 };
 
 PassBound pass_bound(const BlockCost& cost, int block, LaneTime& time) {

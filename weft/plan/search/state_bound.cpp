@@ -39,6 +39,7 @@ class StateBound {
       const double norm = inputs_.passes.norm_s * owned, update = inputs_.passes.update_s * owned;
       ready = std::max({ready, end + norm, traffic.all.longest(), rank.end_s + held_seconds(traffic.last_sums),
                         rank.work_s + held_seconds(traffic.all)});
+      if (inputs_.ranks.size() == 1) ready = std::max(ready, rank.work_s + inputs_.taken_from_compute * traffic.all.longest());
       tail = std::max({tail, update + traffic.least_gather_s, traffic.gathers_after_s});
     }
     return ready + tail;

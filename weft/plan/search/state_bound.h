@@ -23,7 +23,8 @@ struct StateInputs {
   int weight_bytes = 4;
   int gradient_bytes = 4;
   int micro_batches = 1;
-  bool keeps_order = false;  ///< gradients are summed once per step, at every level
+  double taken_from_compute = 0.0;  ///< CollectiveCosts::taken_from_compute
+  bool keeps_order = false;         ///< gradients are summed once per step, at every level
 };
 
 /// Least seconds of a step with these states.
