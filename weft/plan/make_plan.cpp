@@ -75,6 +75,12 @@ Plan with_ramp(const Recipe& recipe, Plan plan) {
       plan.ramp.push_back(phase_program(recipe, plan, recipe.batch.ramp[i].global_batch));
     } catch (const InputError& error) {
       throw InputError(fmt::format("{} (batch.global of phase {} of batch.ramp)", error.what(), i + 1));
+    } catch (const VerifyError& error) {
+      if (error.defect != Defect::buffer_conflict) throw;
+      throw InputError(
+          fmt::format("{} (phase {} of batch.ramp needs other blocks at a time than the last phase, for which "
+                      "buffers are made; use another layout.schedule, or layout.shard_level = \"optimizer\")",
+                      error.what(), i + 1));
     }
   }
   return plan;

@@ -17,6 +17,7 @@ struct InnerCall {
   int64_t wire_bytes = 0;  ///< sent by each rank
   double begins_at = 0.0;  ///< operations of the pass (Instruction::flops) before it
   double waited_at = 0.0;  ///< operations before its wait: it overlaps those in between
+  bool operator==(const InnerCall&) const = default;
 };
 
 /// Collectives that a block issues while it runs, in order.
@@ -25,6 +26,7 @@ struct InnerCalls {
   std::vector<InnerCall> backward = {};  ///< calls in its backward
   std::vector<InnerCall> input = {};     ///< calls in backward_input, if backward is split
   std::vector<InnerCall> weight = {};    ///< calls in backward_weight
+  bool operator==(const InnerCalls&) const = default;
 };
 
 /// Cost of one block for one micro-batch. Measured on the meta device by nn/cost/measure_cost.h, or written by hand.

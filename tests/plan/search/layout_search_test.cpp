@@ -9,6 +9,7 @@
 #include <cmath>
 #include <memory>
 
+#include "tests/data/temp_folder.h"
 #include "tests/support/refusal.h"
 #include "tests/support/seeds.h"
 #include "weft/base/error.h"
@@ -18,6 +19,8 @@
 #include "weft/plan/search/search_space.h"
 #include "weft/plan/search/space_facts.h"
 #include "weft/recipe/read/read_recipe.h"
+#include "weft/recipe/read/recipe_checks.h"
+#include "weft/recipe/toml/hardware_file.h"
 
 namespace weft::layout_search_test {
 namespace {
@@ -26,15 +29,35 @@ using ::testing::HasSubstr;
 
 constexpr unsigned kSpaces = test::cases(12);
 
-Recipe recipe_of(const std::string& model, const std::vector<std::string>& overrides = {}) {
-  return parse_recipe(fmt::format("model = {{ {} }}\ndata = {{ name = \"{}\", path = \"none\" }}\nbatch = {{ global = 8 }}\n"
-                                  "optimizer = {{ name = \"adamw\", lr = 1e-3 }}\nrun = {{ steps = 1 }}\n",
-                                  model, model.find("context") == std::string::npos ? "images" : "text"),
+/// A recipe; `batch` and `optimizer` are further keys of these sections.
+Recipe recipe_of(const std::string& model, const std::vector<std::string>& overrides = {}, const std::string& batch = "",
+                 const std::string& optimizer = "") {
+  return parse_recipe(fmt::format("model = {{ {} }}\ndata = {{ name = \"{}\", path = \"none\" }}\nbatch = {{ global = 8{} }}\n"
+                                  "optimizer = {{ name = \"adamw\", lr = 1e-3{} }}\nrun = {{ steps = 4 }}\n",
+                                  model, model.find("context") == std::string::npos ? "images" : "text", batch, optimizer),
                       "layout_search_test", overrides);
 }
 
 /// A rate or a time between 1 and 1000 times `least`.
 double number(test::Random& random, double least) { return least * std::pow(10.0, random.below(301) / 100.0); }
+
+/// Rates of all operators, between which caches make a difference.
+OperatorCosts random_rates(test::Random& random) {
+  OperatorCosts costs;
+  costs.rates.near_bytes = number(random, 1e3);
+  for (const std::string& of : kOperatorClasses.all()) {
+    for (const int64_t element_bytes : {2, 4}) {
+      costs.rates.of.push_back({.of = of,
+                                .element_bytes = element_bytes,
+                                .start_s = number(random, 1e-8),
+                                .work_s = number(random, 1e-12),
+                                .byte_s = number(random, 1e-12),
+                                .far_byte_s = number(random, 1e-12),
+                                .extra_s = number(random, 1e-12)});
+    }
+  }
+  return costs;
+}
 
 Hardware random_hardware(test::Random& random) {
   Hardware hardware{.name = "random",
@@ -52,6 +75,7 @@ Hardware random_hardware(test::Random& random) {
     hardware.overlap = random.one_in(2);
     hardware.two_levels = random.one_in(2);
     if (random.one_in(2)) hardware.cores = {.per_host = 1 + random.below(4), .thread_power = 0.8, .network_share = 0.3};
+    if (random.one_in(2)) hardware.operators = random_rates(random);
     return hardware;
   }
   if (random.one_in(2)) hardware.host_launch_s = number(random, 1e-8);
@@ -73,7 +97,7 @@ struct Case {
   Recipe recipe;
   int world = 1;
   Hardware hardware;
-  SearchOptions options;
+  SearchOptions options = {};
 };
 
 Case random_case(test::Random& random) {
@@ -93,8 +117,15 @@ Case random_case(test::Random& random) {
                                         fmt::format("layout.recompute={}", random.of<std::string>({"none", "blocks"}))};
   if (sharded) overrides.emplace_back("layout.shard_level=parameters");
   if (sharded) overrides.push_back(fmt::format("layout.prefetch={}", 1 + random.below(2)));
-  Case result{.recipe = recipe_of(model, overrides), .world = world, .hardware = random_hardware(random)};
+  const std::string offloaded = random.of<std::string>({"", "", "optimizer", "parameters"});
+  const bool offloads = !offloaded.empty() && (sharded || offloaded == "optimizer");
+  if (offloads) overrides.push_back(fmt::format("layout.offload_{}=host", offloaded));
+  const std::string ramp = random.one_in(3) ? ", ramp = [{ global = 4, steps = 2 }]" : "";
+  const std::string frozen = random.of<std::string>({"", "", "*.weight", "*1*"});
+  const std::string groups = frozen.empty() ? "" : fmt::format(", groups = [{{ names = \"{}\", frozen = true }}]", frozen);
+  Case result{.recipe = recipe_of(model, overrides, ramp, groups), .world = world, .hardware = random_hardware(random)};
   result.options = {.most = 1 + random.below(6), .kept = {"layout.prefetch"}};
+  if (offloads) result.options.kept.push_back("layout.offload_" + offloaded);
   if (random.one_in(2)) result.options.kept.emplace_back("layout.recompute");
   if (sharded && random.one_in(2)) result.options.kept.emplace_back("layout.shard_level");
   result.options.kept.emplace_back(random.one_in(2) ? "layout.pp" : "batch.micro");
@@ -244,6 +275,50 @@ TEST(LayoutSearch, KeepsWhatItIsTold) {
   for (const LayoutForecast& layout : found.best) EXPECT_EQ(layout.recipe.layout.tp, 2) << layout.text;
 }
 
+TEST(LayoutSearch, PlansModelsWithBatchStatistics) {
+  Recipe recipe = recipe_of("name = \"resnet\", depth = 8, image_size = 8");
+  recipe.layout.style = "auto";
+  const SearchResult found = search_layouts(recipe, 2, nominal_hardware());
+  ASSERT_FALSE(found.best.empty());
+  for (const LayoutForecast& layout : found.best) EXPECT_EQ(layout.recipe.batch.micro, 4) << layout.text;
+}
+
+TEST(LayoutSearch, ItsRecipesHaveOnlyKeysThatAreRead) {
+  for (const std::vector<std::string>& keys : {std::vector<std::string>{"layout.bucket_mb=1"},
+                                               {"layout.shard_level=parameters", "layout.gathered_mb=64"},
+                                               {"layout.pp=2", "layout.schedule=auto", "layout.schedule_activations=3"}}) {
+    const SearchResult found = search_layouts(gpt(keys), 4, nominal_hardware(), {.most = 100});
+    ASSERT_EQ(found.best.size(), 100U);
+    for (const LayoutForecast& layout : found.best) EXPECT_NO_THROW(check_recipe(layout.recipe)) << layout.text;
+  }
+}
+
+TEST(LayoutSearch, RefusesPipelinesThatItsProfileDoesNotCover) {
+  Hardware measured = nominal_hardware();
+  measured.micro_batch = 2;
+  measured.blocks = {{.name = "*", .forward_s = 1.0, .backward_s = 2.0}};
+  test::TempFolder folder;
+  folder.write("profile.toml", hardware_text(measured));
+  const SearchResult found = search_layouts(gpt({"layout.pp=2", "layout.profile=" + folder.file("profile.toml")}), 2,
+                                            nominal_hardware(), {.most = 100, .kept = {"layout.pp"}});
+  ASSERT_FALSE(found.best.empty());
+  for (const LayoutForecast& layout : found.best) EXPECT_EQ(layout.recipe.batch.micro, 2) << layout.text;
+}
+
+TEST(LayoutSearch, KeptAxesMayBeLargerThanTheWorld) {
+  Recipe recipe = gpt();
+  recipe.layout.tp = 262'144;
+  recipe.layout.cp = 16'384;
+  EXPECT_EQ(search_layouts(recipe, 2, nominal_hardware(), {.kept = {"layout.tp", "layout.cp"}}).layouts, 0);
+}
+
+TEST(LayoutSearch, KeepsTheShardsOfReplicasToo) {
+  const SearchResult found = search_layouts(gpt({"layout.shard=2", "layout.shard_level=none"}), 4, nominal_hardware(),
+                                            {.most = 100, .kept = {"layout.shard"}});
+  ASSERT_FALSE(found.best.empty());
+  for (const LayoutForecast& layout : found.best) EXPECT_EQ(layout.recipe.layout.shard, 2) << layout.text;
+}
+
 TEST(LayoutSearch, SaysWhatDoesNotFitAndBySoMuch) {
   const SearchResult found = search_layouts(gpt(), 2, nominal_hardware(), {.memory_bytes = 1e4});
   EXPECT_TRUE(found.best.empty());
@@ -259,6 +334,11 @@ TEST(LayoutSearch, RefusesOptionsThatMakeNoSense) {
   EXPECT_THAT(refusal({.kept = {"layout.tpp"}}), HasSubstr("unknown key 'layout.tpp'"));
   EXPECT_THAT(refusal({.varied = {"layout.tp"}}), HasSubstr("'layout.tp' cannot be varied"));
   EXPECT_THAT(refusal({.kept = {"layout.schedule"}}, {"layout.schedule=auto", "layout.pp=2"}), HasSubstr("keep another"));
+  EXPECT_THAT(refusal({.kept = {"layout.stage_gb"}}, {"layout.stage_gb=1", "layout.pp=2"}), HasSubstr("leave it out"));
+  Hardware measured = nominal_hardware();
+  measured.micro_batch = 2;
+  EXPECT_THAT(test::refusal([&] { search_layouts(gpt({"batch.micro=4"}), 2, measured, {.kept = {"batch.micro"}}); }),
+              HasSubstr("its times are for micro-batches of 2"));
 }
 
 }  // namespace

@@ -38,7 +38,7 @@ BlockFacts BlockFactsTable::made(const LayoutChoice& layout) {
   return facts;
 }
 
-const std::vector<int>& BlockFactsTable::cut(const LayoutChoice& layout, int stages) {
+const Found<std::vector<int>>& BlockFactsTable::cut(const LayoutChoice& layout, int stages) {
   BlockFacts& facts = at(layout.blocks, layout);
   const auto [found, is_new] = facts.cuts.try_emplace({stages, layout.pipeline.stages});
   if (!is_new) return found->second;
@@ -46,9 +46,12 @@ const std::vector<int>& BlockFactsTable::cut(const LayoutChoice& layout, int sta
   Plan base;
   base.layout = resolve(recipe, space_.world);
   base.cost = *facts.cost;
-  const std::vector<BlockWork> work = work_of(recipe, base);
-  const Found<std::vector<int>> cut = StageFitter(recipe, base, work).cut(stages);
-  if (cut) found->second = *cut;
+  try {
+    const std::vector<BlockWork> work = work_of(recipe, base);
+    found->second = StageFitter(recipe, base, work).cut(stages);
+  } catch (const InputError& error) {  // layout.profile has times of another micro-batch
+    found->second.why_not = error.what();
+  }
   return found->second;
 }
 

@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "weft/plan/cost/block_work.h"
+#include "weft/base/found.h"
 #include "weft/plan/cost/cost_table.h"
 #include "weft/plan/search/pass_bounds.h"
 #include "weft/plan/search/search_space.h"
@@ -21,8 +21,8 @@ struct BlockFacts {
   PassBounds passes = {};           ///< bounds; zeros if the layout's other keys change costs too
   int weight_bytes = 4, gradient_bytes = 4;
   bool keeps_order = false;  ///< StateInputs::keeps_order
-  /// First block of each stage, by stages of the pipeline and value of layout.stages; empty: there is no such cut.
-  std::map<std::pair<int, int>, std::vector<int>> cuts = {};
+  /// First block of each stage, by stages of the pipeline and value of layout.stages.
+  std::map<std::pair<int, int>, Found<std::vector<int>>> cuts = {};
 };
 
 /// All arguments must outlive the table.
@@ -34,8 +34,8 @@ class BlockFactsTable {
   /// Returns the facts of a choice; `layout` is a whole layout with it that resolve() accepts.
   BlockFacts& at(const BlockChoice& choice, const LayoutChoice& layout);
 
-  /// Returns the first block of each of `stages` stages, in a layout with these blocks; empty if there is no such cut.
-  const std::vector<int>& cut(const LayoutChoice& layout, int stages);
+  /// Returns the first block of each of `stages` stages, in a layout with these blocks, or why there is no such cut.
+  const Found<std::vector<int>>& cut(const LayoutChoice& layout, int stages);
 
  private:
   BlockFacts made(const LayoutChoice& layout);

@@ -10,7 +10,9 @@ namespace weft {
 
 namespace {
 
+/// Programs have no instruction that moves nothing.
 double seconds(const Ring& ring, Op op, AxisSet axes, int64_t wire_bytes) {
+  if (wire_bytes == 0) return 0.0;
   return ring.seconds(Instruction{.op = op, .axes = axes, .wire_bytes = wire_bytes});
 }
 

@@ -1,7 +1,5 @@
 #include "weft/plan/search/layout_bounds.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 
 #include "weft/base/error.h"
@@ -48,17 +46,16 @@ std::string LayoutBounds::why_no_pipeline(const CountedChoice& layout) {
   if (layout.choice.pipeline.pp == 1) return {};
   const ScheduleFacts& facts = schedule(layout);
   if (!facts.why_not.empty()) return facts.why_not;
-  const int stages = facts.schedule.num_stages();
-  return blocks_.cut(layout.choice, stages).empty() ? fmt::format("the model cannot be cut into {} stages", stages) : "";
+  return blocks_.cut(layout.choice, facts.schedule.num_stages()).why_not;
 }
 
 bool LayoutBounds::repeats_stages(const CountedChoice& layout) {
   if (layout.choice.pipeline.pp == 1) return false;
   const int stages = schedule(layout).schedule.num_stages();
-  const std::vector<int>& first_block = blocks_.cut(layout.choice, stages);
+  const Found<std::vector<int>>& cut = blocks_.cut(layout.choice, stages);
   LayoutChoice other = layout.choice;
   for (other.pipeline.stages = 0; other.pipeline.stages < layout.choice.pipeline.stages; ++other.pipeline.stages) {
-    if (blocks_.cut(other, stages) == first_block) return true;
+    if (blocks_.cut(other, stages).value == cut.value) return true;
   }
   return false;
 }
@@ -103,7 +100,7 @@ PipelineInputs LayoutBounds::pipeline_inputs(const CountedChoice& layout) {
   return {.cost = *facts.cost,
           .passes = facts.passes,
           .schedule = of_schedule,
-          .first_block = blocks_.cut(layout.choice, of_schedule.schedule.num_stages()),
+          .first_block = *blocks_.cut(layout.choice, of_schedule.schedule.num_stages()),
           .micro_batches = layout.micro_batches,
           .latency_s = link.latency_s,
           .seconds_per_byte = 1.0 / link.bytes_per_s};

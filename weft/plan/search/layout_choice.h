@@ -49,6 +49,11 @@ struct StateChoice {
   int prefetch = 1;
   bool offload_optimizer = false, offload_parameters = false, offload_activations = false;
   bool offloads() const { return offload_optimizer || offload_parameters || offload_activations; }
+  /// True if both offload the same.
+  bool offloads_as(const StateChoice& other) const {
+    return offload_optimizer == other.offload_optimizer && offload_parameters == other.offload_parameters &&
+           offload_activations == other.offload_activations;
+  }
   auto operator<=>(const StateChoice&) const = default;
 };
 

@@ -196,7 +196,7 @@ class LayoutSearch {
   void over_memory(const Node& node, int64_t bytes) {
     const LayoutChoice& choice = node.layout.choice;
     refusals_.add_over_memory(memory_text(choice), bytes - static_cast<int64_t>(limit_));
-    if (choice.states.offloads()) return;
+    if (!choice.states.offloads_as(space_.kept_offload)) return;
     for (const StateChoice& states : offloaded(space_, choice)) {
       ++result_.layouts;
       Node more = node;
@@ -232,8 +232,23 @@ class LayoutSearch {
     }
     if (static_cast<double>(bytes) > limit_) return over_memory(node, bytes);
     const Fitting layout{step.simulation.step_s, node.layout.choice};
+    if (best_.size() == most_ && best_.back() < layout) return;
+    if (const std::string why = why_no_ramp(recipe); !why.empty()) {
+      return refuse(why, memory_text(node.layout.choice), why, 1);
+    }
     best_.insert(std::upper_bound(best_.begin(), best_.end(), layout), layout);
     if (best_.size() > most_) best_.pop_back();
+  }
+
+  /// Why a phase of batch.ramp has no program; empty if each has one.
+  std::string why_no_ramp(const Recipe& recipe) const {
+    if (recipe.batch.ramp.empty()) return {};
+    try {
+      make_plan(recipe, space_.world, costs_);
+      return {};
+    } catch (const InputError& error) {
+      return error.what();
+    }
   }
 
   SearchSpace space_;

@@ -2,7 +2,8 @@
 //
 // Enumerates a stated space of layouts (search_space.h), refuses those that the composition rules refuse, bounds the memory and
 // time of the rest from below (state_bound.h), and simulates in the order of these bounds until no layout that is left can be
-// among the best. So the result is that of simulating every layout of the space.
+// among the best. So the result is that of simulating every layout of the space. Offloaded layouts are in it only where the
+// same layout without offload does not fit.
 #pragma once
 
 #include <cstdint>

@@ -1,9 +1,6 @@
 #include "weft/plan/search/pass_bounds.h"
 
 #include <algorithm>
-#include <map>
-#include <numeric>
-#include <tuple>
 
 #include "weft/program/build/block_instructions.h"
 #include "weft/program/build/build.h"
@@ -15,6 +12,8 @@
 namespace weft {
 
 namespace {
+
+constexpr int64_t kFewElements = 64;  ///< whose bytes any cache holds
 
 /// The frame of a step on one pipeline rank. Replicas make the mesh such that cp and tp lie on hosts as in the whole world.
 Program frame_of(const ModelCost& cost, LayoutOptions options, StepCounts counts, int replicas) {
@@ -50,21 +49,26 @@ class LaneTime {
 };
 
 PassBound pass_bound(const BlockCost& cost, int block, LaneTime& time) {
-  PassBound bound{.forward = time.forward(block),
-                  .backward = time.backward(Op::backward, block),
-                  .kept_bytes = cost.saved_bytes + cost.made_bytes()};
+  PassBound bound{.forward = time.forward(block), .backward = time.backward(Op::backward, block)};
   bound.input = cost.splits ? time.backward(Op::backward_input, block) : bound.backward;
   bound.weight = cost.splits ? time.backward(Op::backward_weight, block) : 0.0;
   return bound;
 }
 
-/// Seconds of an operation per owned element, without what does not depend on it: by how much halving the elements shortens it.
+/// Seconds of an operation per owned element, without what does not depend on it. Rates may grow with size, where caches hold
+/// less of it: those of few elements are the least.
 double seconds_per_element(Op op, Program frame, const Hardware& hardware) {
-  const Instruction x{.op = op, .last = frame.num_blocks()};
-  const double whole = WorkTime(frame, hardware).seconds(x);
-  const auto numel = static_cast<double>(std::accumulate(frame.block_numel.begin(), frame.block_numel.end(), int64_t{0}));
-  frame.shards = 2;
-  return numel > 0.0 ? std::max(whole - WorkTime(frame, hardware).seconds(x), 0.0) * 2.0 / numel : 0.0;
+  const auto seconds = [&](int64_t elements) {
+    frame.block_numel.assign(1, elements);
+    return WorkTime(frame, hardware).seconds({.op = op, .last = 1});
+  };
+  return std::max(seconds(kFewElements) - seconds(0), 0.0) / static_cast<double>(kFewElements);
+}
+
+/// True if passes of the blocks take equally long.
+bool are_alike(const BlockCost& a, const BlockCost& b, const Hardware& hardware) {
+  return a.operators && a.operators == b.operators && a.numel == b.numel && a.splits == b.splits && a.calls == b.calls &&
+         find_block_time(hardware, a.name) == find_block_time(hardware, b.name);
 }
 
 }  // namespace
@@ -73,17 +77,20 @@ PassBounds pass_bounds(const ModelCost& cost, const LayoutOptions& options, cons
                        const Hardware& hardware) {
   const int replicas = std::min(hardware.ranks_per_host, world / (counts.tp * counts.cp));
   const Program frame = frame_of(cost, options, counts, replicas);
-  LaneTime time(cost, frame, hardware);
+  Hardware alone = hardware;  // stages may lie on other hosts: ranks of a pipeline take fewer turns
+  alone.cores.per_host = 0;
+  LaneTime time(cost, frame, alone);
   PassBounds result{.blocks = {},
                     .norm_s = seconds_per_element(Op::norm, frame, hardware),
                     .update_s = seconds_per_element(Op::update, frame, hardware)};
-  std::map<std::tuple<SharedOperators, const BlockTime*, int64_t>, PassBound> known;  // of blocks with counted operators
+  std::vector<int> known;  // blocks of each kind
   for (int b = 0; b < frame.num_blocks(); ++b) {
     const BlockCost& block = cost.blocks[b];
-    const std::tuple key(block.operators, find_block_time(hardware, block.name), block.numel);
-    const auto found = known.find(key);
-    result.blocks.push_back(found != known.end() ? found->second : pass_bound(block, b, time));
-    if (block.operators) known.try_emplace(key, result.blocks.back());
+    const auto found =
+        std::find_if(known.begin(), known.end(), [&](int other) { return are_alike(cost.blocks[other], block, hardware); });
+    result.blocks.push_back(found != known.end() ? result.blocks[*found] : pass_bound(block, b, time));
+    result.blocks.back().kept_bytes = block.saved_bytes + block.made_bytes();
+    if (found == known.end()) known.push_back(b);
   }
   result.blocks.back().backward += time.loss();
   result.blocks.back().input += time.loss();

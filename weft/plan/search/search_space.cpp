@@ -63,9 +63,11 @@ std::vector<RecomputeChoice> recompute_choices(const LayoutRecipe& layout, const
   return result;
 }
 
-std::vector<int64_t> micro_batches(const Recipe& recipe, const SpaceFacts& facts, const Kept& kept) {
+std::vector<int64_t> micro_batches(const Recipe& recipe, const Hardware& hardware, const SpaceFacts& facts, const Kept& kept) {
+  const bool is_kept = kept.has("batch.micro") && recipe.batch.micro;
+  if (is_kept) check_micro_batch(hardware, *recipe.batch.micro);
   if (facts.micro) return {*facts.micro};
-  if (kept.has("batch.micro") && recipe.batch.micro) return {*recipe.batch.micro};
+  if (is_kept) return {*recipe.batch.micro};
   const std::vector<int> all = divisors(static_cast<int>(recipe.batch.global));
   return {all.begin(), all.end()};
 }
@@ -80,7 +82,10 @@ void set_pipeline(SearchSpace& space, const SpaceFacts& facts, const Kept& kept)
     throw InputError(
         fmt::format("keep: layout.schedule = \"{}\" is not known before a layout is; keep another, or none", name));
   }
-  layout.stage_gb = 0.0;  // the search's limit holds
+  if (kept.has("layout.stage_gb") && layout.stage_gb > 0.0) {
+    throw InputError("keep: layout.stage_gb is not kept by a search, whose memory limit holds for all ranks; leave it out");
+  }
+  layout.stage_gb = 0.0;
   space.chunks = kept.or_all("layout.chunks", static_cast<int>(layout.chunks), {2, 4});
   space.stages = kept.or_all("layout.stages", layout.stages, {"auto", "even"});
 }
@@ -91,7 +96,6 @@ void set_states(SearchSpace& space, const Hardware& hardware, const Kept& kept) 
   space.levels = kept.or_all("layout.shard_level", level,
                              {ShardLevel::none, ShardLevel::optimizer, ShardLevel::gradients, ShardLevel::parameters});
   space.reshard = kept.or_all("layout.reshard_after_forward", layout.reshard_after_forward, {true, false});
-  space.inner_shards = {false, true};
   space.prefetch = kept.or_all("layout.prefetch", static_cast<int>(layout.prefetch), {1, 2});
   if (kept.has("layout.dp")) space.dp = layout.dp;
   if (kept.has("layout.shard")) space.shard = layout.shard;
@@ -119,7 +123,7 @@ SearchSpace search_space(const Recipe& recipe, int world, const Hardware& hardwa
   layout.style = LayoutRecipe().style;
   const Precision precision = kPrecisions.value_of(layout.precision, "layout.precision");
   space.precision = varied.empty() ? std::vector{precision} : std::vector{Precision::fp32, Precision::bf16};
-  space.micro = micro_batches(recipe, facts, kept);
+  space.micro = micro_batches(recipe, hardware, facts, kept);
   space.tp = kept.or_all("layout.tp", static_cast<int>(layout.tp), divisors(world));
   const int most_cp = facts.tokens == 0 ? 1 : std::max<int>(kMostContext, static_cast<int>(facts.tokens / kLeastTokens));
   space.cp = kept.or_all("layout.cp", static_cast<int>(layout.cp), divisors_up_to(world, most_cp));

@@ -28,7 +28,7 @@ struct SearchSpace {
   std::vector<std::string> schedules = {}, stages = {};    ///< with pp
   std::vector<int> chunks = {};                            ///< with schedule = "interleaved"
   std::vector<ShardLevel> levels = {};                     ///< `none` with replicas only
-  std::vector<bool> reshard = {}, inner_shards = {};       ///< with level parameters; inner: the shards of a host
+  std::vector<bool> reshard = {};                          ///< with level parameters
   std::vector<int> prefetch = {};                          ///< with levels gradients and parameters
   std::optional<int64_t> dp = {}, shard = {}, inner = {};  ///< kept
   int ranks_per_host = 1;
@@ -45,7 +45,8 @@ struct SpaceFacts {
   std::optional<int64_t> micro = {};  ///< the only micro-batch: another would change results, or has no measured times
 };
 
-/// Returns the space of a recipe. `kept` and `varied` as in SearchOptions; throws InputError for unknown ones.
+/// Returns the space of a recipe. `kept` and `varied` as in SearchOptions; throws InputError for unknown ones, and for kept
+/// values that no search can keep, or that the hardware has no times of.
 SearchSpace search_space(const Recipe& recipe, int world, const Hardware& hardware, const SpaceFacts& facts,
                          const std::vector<std::string>& kept, const std::vector<std::string>& varied);
 

@@ -13,11 +13,12 @@ namespace {
 std::vector<std::pair<int, int>> data_axes(const SearchSpace& space, int ranks, bool sharded) {
   std::vector<std::pair<int, int>> result;
   const auto add = [&](int shard) {
-    const bool kept = (!space.dp || *space.dp == ranks / shard) && (!space.shard || *space.shard == shard || !sharded);
+    const bool kept = (!space.dp || *space.dp == ranks / shard) && (!space.shard || *space.shard == shard);
     if (kept) result.emplace_back(ranks / shard, shard);
   };
   if (!sharded) {
-    add(1);
+    const int64_t shard = space.shard.value_or(1);
+    if (ranks % shard == 0) add(static_cast<int>(shard));
     return result;
   }
   for (const int shard : divisors(ranks)) {
@@ -28,10 +29,13 @@ std::vector<std::pair<int, int>> data_axes(const SearchSpace& space, int ranks, 
 
 /// Values of inner_shards for so many shards: 0, and the shards of a host.
 std::vector<int> inner_shards(const SearchSpace& space, int shard, int ranks_beside) {
-  if (space.inner) return {static_cast<int>(*space.inner)};
+  if (space.inner) {
+    const auto inner = static_cast<int>(*space.inner);
+    return inner > 0 && shard % inner != 0 ? std::vector<int>() : std::vector{inner};
+  }
   std::vector<int> result = {0};
   const int on_host = space.ranks_per_host / ranks_beside;
-  if (space.inner_shards.back() && on_host > 1 && on_host < shard && shard % on_host == 0) result.push_back(on_host);
+  if (on_host > 1 && on_host < shard && shard % on_host == 0) result.push_back(on_host);
   return result;
 }
 
@@ -67,7 +71,7 @@ std::vector<BlockChoice> block_choices(const SearchSpace& space) {
   for (const Precision precision : space.precision) {
     for (const int tp : space.tp) {
       for (const int cp : space.cp) {
-        if (space.world % (tp * cp) != 0) continue;
+        if (space.world % (int64_t{tp} * cp) != 0) continue;
         for (const bool sequence : tp > 1 ? space.sequence_parallel : whole) {
           for (const ContextMethod method : cp > 1 ? space.attention_over : no_method) {
             add({.tp = tp, .cp = cp, .sequence_parallel = sequence, .attention_over = method, .precision = precision});
@@ -82,7 +86,7 @@ std::vector<BlockChoice> block_choices(const SearchSpace& space) {
 std::vector<PipelineChoice> pipeline_choices(const SearchSpace& space, const BlockChoice& blocks) {
   std::vector<PipelineChoice> result;
   for (const int pp : space.pp) {
-    if (space.world % (pp * blocks.tp * blocks.cp) != 0) continue;
+    if (space.world % (int64_t{pp} * blocks.tp * blocks.cp) != 0) continue;
     if (pp == 1) {
       result.push_back({});
       continue;
@@ -103,6 +107,7 @@ std::vector<StateChoice> state_choices(const SearchSpace& space, const BlockChoi
   std::vector<StateChoice> result;
   const int beside = blocks.tp * blocks.cp, ranks = space.world / (pipeline.pp * beside);
   for (const ShardLevel level : space.levels) {
+    if (space.kept_offload.offload_parameters && level != ShardLevel::parameters) continue;  // which offloads shards
     for (const auto& [dp, shard] : data_axes(space, ranks, level != ShardLevel::none)) {
       StateChoice choice = space.kept_offload;
       choice.dp = dp;
@@ -166,6 +171,11 @@ Recipe recipe_of(const SearchSpace& space, const LayoutChoice& choice) {
   layout.reshard_after_forward = states.reshard;
   layout.inner_shards = states.inner_shards;
   layout.prefetch = states.prefetch;
+  // Keys that other values leave without a reader.
+  layout.schedule_activations = plain.schedule_activations;
+  layout.schedule_file = plain.schedule_file;
+  if (states.level != ShardLevel::none) layout.bucket_mb = plain.bucket_mb;
+  if (states.level != ShardLevel::parameters) layout.gathered_mb = plain.gathered_mb;
   if (!space.keeps_optimizer) layout.offload_optimizer = place(states.offload_optimizer);
   if (!space.keeps_parameters) layout.offload_parameters = place(states.offload_parameters);
   if (!space.keeps_activations) layout.offload_activations = place(states.offload_activations);

@@ -28,7 +28,12 @@ int64_t saved_bytes(const ModelCost& cost) {
 SpaceFacts space_facts(const Recipe& recipe, int world, const Hardware& hardware, CostTable& costs) {
   const Model model = build_model(recipe.model);
   SpaceFacts facts{.blocks = static_cast<int>(model.blocks.size()), .tokens = tokens_per_sample(recipe.model)};
-  if (has_statistics(model)) facts.micro = resolve(recipe, world).micro_batch;
+  if (has_statistics(model)) {
+    Recipe mesh = recipe;  // a style, "auto" among them, is what a search replaces
+    mesh.layout.style = LayoutRecipe().style;
+    facts.micro = resolve(mesh, world).micro_batch;
+    check_micro_batch(hardware, *facts.micro);
+  }
   if (hardware.micro_batch) facts.micro = *hardware.micro_batch;
   const int64_t whole = saved_bytes(costs.model_cost(1));
   facts.recomputes_attention = saved_bytes(costs.model_cost(1, {.recompute_parts = true})) != whole;

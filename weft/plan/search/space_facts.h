@@ -8,8 +8,8 @@
 
 namespace weft {
 
-/// Returns the facts of a recipe for the hardware's kind of device. Throws InputError as resolve() does, for a model whose
-/// results depend on the layout that the recipe has (batch statistics).
+/// Returns the facts of a recipe for the hardware's kind of device. For a model whose results depend on the
+/// micro-batch that the recipe has (batch statistics) it throws InputError as resolve() and check_micro_batch() do.
 SpaceFacts space_facts(const Recipe& recipe, int world, const Hardware& hardware, CostTable& costs);
 
 }  // namespace weft

@@ -105,12 +105,13 @@ class StateBound {
   /// the block's forward or backward may come right before. Weights kept until backward, or a part of them, may stay for the
   /// next forward in a stage's first block, which may come right after.
   void add_gathers(const StageBlocks& stage, int block, RankTraffic& traffic) const {
-    const double once = gather(block);
-    if (states_.level != ShardLevel::parameters) {
+    if (states_.level != ShardLevel::parameters) {  // frozen weights are whole on each rank
+      const double once = rings_.over_shards(Op::gather, padded(block) * inputs_.weight_bytes);
       traffic.gathers_after_s += once;
       traffic.least_gather_s = traffic.least_gather_s > 0.0 ? std::min(traffic.least_gather_s, once) : once;
       return;
     }
+    const double once = gather(block);
     if (stage.last - stage.first == 1 || (!states_.reshard && block == stage.first)) return;
     const bool is_first = block == stage.first, is_inside = !is_first && block + 1 < stage.last && states_.reshard;
     const bool has_inner = states_.inner_shards > 1;
