@@ -153,6 +153,22 @@ TEST(Network, in_two_levels_a_byte_crosses_once_for_a_host) {
   EXPECT_FALSE(network.overlaps_compute(Port::host));
 }
 
+TEST(Network, ranks_on_fewer_cores_take_turns_inside_their_host) {
+  const Program program = on_mesh({.dp = 4, .shard = 2});
+  const Ranks ranks(program);
+  Hardware hardware = two_links(4);
+  hardware.cores.per_host = 2;
+  hardware.two_levels = true;
+  const Instruction gather = {.op = Op::gather, .wire_bytes = 80}, reduce = {.op = Op::reduce, .wire_bytes = 280};
+  EXPECT_DOUBLE_EQ(Network(ranks, hardware).ring(kShardAxis).seconds(gather), 2 * (0.5 + 80 / 40.0))
+      << "two pairs of a host move bytes at once";
+  EXPECT_DOUBLE_EQ(Network(ranks, hardware).ring(kDataAxes).seconds(reduce), 2 * 2.0 + 160 / 32.0 + 2 * 2 * (0.5 + 120 / 40.0))
+      << "only inside";
+  const Program pipeline = on_mesh({.pp = 2, .shard = 2});
+  const Ranks stages(pipeline);
+  EXPECT_DOUBLE_EQ(Network(stages, hardware).ring(kShardAxis).seconds(gather), 0.5 + 80 / 40.0) << "the other stage computes";
+}
+
 TEST(Network, rings_take_their_costs_by_size_and_hosts) {
   const Program program = on_mesh({.dp = 2, .shard = 4});
   const Ranks ranks(program);

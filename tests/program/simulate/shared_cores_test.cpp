@@ -41,6 +41,17 @@ TEST(SharedCores, ARankThatWaitsLeavesItsCoreToOthers) {
   EXPECT_DOUBLE_EQ(s.step_s, 4.0) << "four threads on three cores";
 }
 
+TEST(SharedCores, MessagesBetweenHostsTakePartOfACore) {
+  const Program program = two_stages({transfer(Op::send, 1, 8), forward(4)}, {transfer(Op::receive, 0, 8), forward(4)});
+  Hardware hardware = on_cores(1, 1);
+  hardware.inter_host = {.latency_s = 2.0};
+  EXPECT_DOUBLE_EQ(simulate(program, hardware).step_s, 4.0);
+  hardware.cores.network_share = 1.0;
+  const Simulation s = simulate(program, hardware);
+  EXPECT_DOUBLE_EQ(s.ranks[0].end_s, 5.0) << "half of the core for 2 s";
+  EXPECT_DOUBLE_EQ(s.ranks[1].end_s, 5.0);
+}
+
 TEST(SharedCores, TrafficWithOtherHostsTakesPartOfACore) {
   Hardware hardware = on_cores(1, 1);
   hardware.cores.network_share = 0.5;

@@ -265,6 +265,9 @@ void Events::send(const InstructionRef& x, double time) {
   const Link& link = network_.link(simulation_.ranks[x.side].pp, at(x).peer);
   const auto [bytes, way] = network_.split(static_cast<double>(at(x).wire_bytes), link, !program_.partial_gradients);
   const Mailbox::Message message = mailbox_.send(x, to, time, bytes, way);
+  if (cores_.are_short() && network_.port(simulation_.ranks[x.side].pp, at(x).peer) == Port::network) {
+    for (const int side : {x.side, to}) cores_.add_traffic(side, message.begin_s, message.end_s);
+  }
   const double held = hardware_.software ? hardware_.software->exposed_messages : 1.0;
   finish(x, message.begin_s, message.begin_s + held * (message.end_s - message.begin_s));
   deliver(x.side, to);

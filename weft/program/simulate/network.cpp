@@ -188,9 +188,10 @@ void Network::add_line(Ring& ring, const std::vector<int>& members, AxisSet axes
   ring.on_host = std::max(ring.on_host, *std::max_element(on_host.begin(), on_host.end()));
   if (hardware_.collectives) ring.costs = &*hardware_.collectives;
   if (hardware_.software) ring.software = &*hardware_.software;
-  Link link = hardware_.intra_host;
+  Link link = shared_by_turns(hardware_.intra_host, axes);
   if (on_host.size() > 1 && hardware_.two_levels) {
     add_levels(ring, on_host);
+    if (ring.on_host > 1) ring.inside = link;
     link = hardware_.inter_host;
   } else if (on_host.size() > 1) {
     const int ports = *std::min_element(on_host.begin(), on_host.end());
@@ -198,11 +199,6 @@ void Network::add_line(Ring& ring, const std::vector<int>& members, AxisSet axes
     link.latency_s = std::max(alone ? 0.0 : link.latency_s, hardware_.inter_host.latency_s);
     link.bytes_per_s = std::min(alone ? kFree : link.bytes_per_s, ports * hardware_.inter_host.bytes_per_s);
   }
-  // Ranks move their bytes themselves: on fewer cores than ranks they take turns.
-  const double cores = static_cast<double>(hardware_.cores.per_host);
-  const double turns = cores > 0.0 && !alone ? std::max(1.0, ring.on_host / cores) : 1.0;
-  link.latency_s *= turns;
-  link.bytes_per_s /= turns;
   ring.link.latency_s = std::max(ring.link.latency_s, link.latency_s);
   ring.link.bytes_per_s = std::min(ring.link.bytes_per_s, link.bytes_per_s);
 }
@@ -218,7 +214,15 @@ void Network::add_levels(Ring& ring, const std::vector<int>& on_host) const {
       most = std::max(most, crossing_share(way, static_cast<int>(on_host.size()), ring.ranks, here) / here);
     }
   }
-  if (ring.on_host > 1) ring.inside = hardware_.intra_host;
+}
+
+// Ranks move their bytes inside a host themselves: on fewer cores than ranks they take turns. All ranks of a stage move at
+// once.
+Link Network::shared_by_turns(Link link, AxisSet axes) const {
+  const int together = ranks_.mesh().world() / (axes.has(kPipelineAxis) ? 1 : ranks_.mesh().pp);
+  const double movers = std::min(hardware_.ranks_per_host, together), cores = static_cast<double>(hardware_.cores.per_host);
+  const double turns = cores > 0.0 ? std::max(1.0, movers / cores) : 1.0;
+  return {.latency_s = link.latency_s * turns, .bytes_per_s = link.bytes_per_s / turns, .is_known = link.is_known};
 }
 
 Port Network::port(int from_pp, int to_pp) const {

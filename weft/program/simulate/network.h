@@ -98,6 +98,7 @@ class Network {
   double exposed_seconds(const std::vector<InnerCall>& forward, Op pass, bool sequence_parallel);
   void add_line(Ring& ring, const std::vector<int>& members, AxisSet axes);
   void add_levels(Ring& ring, const std::vector<int>& on_host) const;
+  Link shared_by_turns(Link link, AxisSet axes) const;
   int host_of(int rank) const { return rank / hardware_.ranks_per_host; }
 
   const Ranks& ranks_;
