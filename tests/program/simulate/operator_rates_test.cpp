@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "weft/base/error.h"
+#include "weft/program/simulate/operator_time.h"
 
 namespace weft::operator_rates_test {
 namespace {
@@ -76,10 +77,21 @@ TEST(OperatorRates, AClassWithoutARateIsRefused) {
   }
 }
 
+TEST(OperatorRates, BytesCostTimeAlsoWithoutALaunchOfTheirOwn) {
+  Hardware hardware{.kind = "cpu"};
+  hardware.operators.emplace();
+  hardware.operators->rates.of = {{.of = "other", .start_s = 1.0, .byte_s = 2.0}};
+  EXPECT_EQ(memory_bound_seconds(10.0, 0, hardware), 21.0);
+  EXPECT_EQ(memory_bound_seconds(10.0, 2, hardware), 22.0);
+  EXPECT_EQ(memory_bound_seconds(0.0, 0, hardware), 0.0);
+}
+
 TEST(OperatorRates, WhatCannotBeARateIsRefused) {
   for (const OperatorRates& rates :
        {OperatorRates{.of = {{.of = "othr"}}}, OperatorRates{.of = {{.of = "other"}, {.of = "other"}}},
-        OperatorRates{.of = {{.of = "other", .byte_s = -1}}}}) {
+        OperatorRates{.of = {{.of = "other", .byte_s = -1}}}, OperatorRates{.of = {{.of = "other", .element_bytes = 3}}},
+        OperatorRates{.near_bytes = -1.0, .of = {{.of = "other"}}},
+        OperatorRates{.near_bytes = kFree, .of = {{.of = "other"}}}}) {
     EXPECT_THROW(check_rates(rates, "hardware 'x'"), InputError);
   }
   EXPECT_NO_THROW(check_rates({.of = {{.of = "other"}, {.of = "other", .element_bytes = 2}}}, "x"));

@@ -1,6 +1,7 @@
 // Passes as other software runs them: what of weft's operators stays, and what its host and optimizer take.
 #include "weft/program/simulate/software.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <memory>
@@ -185,6 +186,12 @@ TEST(Software, NumbersThatMakeNoSenseAreRefused) {
   hardware.host_launch_s.reset();
   hardware.software->traffic_factor = 0.5;
   EXPECT_EQ(error_of(hardware), "hardware 'x': software.traffic_factor is 0.5, must be at least 1 and at most 1000");
+  for (double SoftwareCosts::*number :
+       {&SoftwareCosts::calls_per_block, &SoftwareCosts::gradient_traffic, &SoftwareCosts::hidden_gathers}) {
+    hardware.software = software();
+    (*hardware.software).*number = number == &SoftwareCosts::hidden_gathers ? 0.5 : 2.0;
+    EXPECT_THAT(error_of(hardware), testing::HasSubstr("need [collectives]"));
+  }
   hardware.software = software();
   hardware.operators.reset();
   EXPECT_EQ(error_of(hardware), "hardware 'x': [software] needs [products], [attention] and [memory_bound]");

@@ -136,6 +136,15 @@ void check_hardware(const Hardware& hardware) {
   if (hardware.software && !hardware.operators) {
     throw InputError(fmt::format("{}: [software] needs [products], [attention] and [memory_bound]", named(hardware)));
   }
+  const bool changes_calls =
+      hardware.software && (hardware.software->calls_per_block != 1.0 || hardware.software->gradient_traffic != 1.0 ||
+                            hardware.software->hidden_gathers != 0.0);
+  if (changes_calls && !hardware.collectives) {
+    throw InputError(
+        fmt::format("{}: calls_per_block, gradient_traffic and hidden_gathers of [software] need [collectives]: add it, or "
+                    "leave them out",
+                    named(hardware)));
+  }
   if (hardware.software && hardware.host_launch_s) {
     throw InputError(fmt::format("{}: host_launch_s is for weft's own launches: remove it beside [software]", named(hardware)));
   }

@@ -121,9 +121,16 @@ double rated_seconds(OperatorClass of, double bytes, int element_bytes, const Op
 }
 
 void check_rates(const OperatorRates& rates, const std::string& name) {
+  if (!(rates.near_bytes >= 0.0) || !std::isfinite(rates.near_bytes)) {
+    throw InputError(fmt::format("{}: near_bytes is {}, must be at least 0 and finite", name, rates.near_bytes));
+  }
   std::set<std::pair<std::string, int64_t>> seen;
   for (const OperatorRate& rate : rates.of) {
     kOperatorClasses.value_of(rate.of, name + ": operator.of");
+    if (rate.element_bytes != 2 && rate.element_bytes != 4) {
+      throw InputError(
+          fmt::format("{}: operator '{}' has element_bytes = {}, must be 2 or 4", name, rate.of, rate.element_bytes));
+    }
     if (!seen.emplace(rate.of, rate.element_bytes).second) {
       throw InputError(fmt::format("{}: operator '{}' with {} bytes per element appears twice; remove one", name, rate.of,
                                    rate.element_bytes));

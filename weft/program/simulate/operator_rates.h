@@ -80,7 +80,8 @@ double rated_seconds(const OperatorWork& work, const OperatorRates& rates, const
 /// Time of an operator of OperatorKind::memory that is no kernel of a block: `of` is other, or update.
 double rated_seconds(OperatorClass of, double bytes, int element_bytes, const OperatorRates& rates, const std::string& name);
 
-/// Throws InputError that begins with `name` for an unknown class, a class that appears twice, or a time that is negative.
+/// Throws InputError that begins with `name` for an unknown class, a class that appears twice, elements of neither 2 nor 4
+/// bytes, or a time or near_bytes that is negative.
 void check_rates(const OperatorRates& rates, const std::string& name);
 
 }  // namespace weft

@@ -76,7 +76,10 @@ double rated(OperatorClass of, double bytes, const Hardware& hardware) {
 
 double memory_bound_seconds(double bytes, int launches, const Hardware& hardware) {
   const OperatorRates& rates = hardware.operators->rates;
-  if (!rates.of.empty()) return launches * rated(OperatorClass::other, bytes / std::max(launches, 1), hardware);
+  if (!rates.of.empty()) {
+    const int times = bytes > 0.0 ? std::max(launches, 1) : launches;
+    return times * rated(OperatorClass::other, bytes / std::max(times, 1), hardware);
+  }
   const MemoryBoundCosts& costs = hardware.operators->memory_bound;
   return bytes / (costs.efficiency * hardware.memory_bytes_per_s) + launches * costs.start_s;
 }
