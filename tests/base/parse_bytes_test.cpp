@@ -24,6 +24,7 @@ TEST(ParseBytes, TakesUnitsOfBothKinds) {
                         {"1  GB", {}},
                         {"1GB ", {}},
                         {"inf", {}},
+                        {"1e308TiB", {}},
                         {"1e400", {}}};
   for (const Case& c : cases) EXPECT_EQ(parse_bytes(c.text), c.bytes) << c.text;
 }

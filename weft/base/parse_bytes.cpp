@@ -23,8 +23,9 @@ std::optional<double> parse_bytes(std::string_view text) {
   if (unit.starts_with(' ')) unit.remove_prefix(1);
   const auto factor = kUnits.find(unit);
   const std::optional<double> number = parse_number<double>(text.substr(0, end));
-  if (factor == kUnits.end() || !number || !std::isfinite(*number) || *number <= 0.0) return std::nullopt;
-  return *number * factor->second;
+  if (factor == kUnits.end() || !number) return std::nullopt;
+  const double bytes = *number * factor->second;
+  return std::isfinite(bytes) && bytes > 0.0 ? std::optional(bytes) : std::nullopt;
 }
 
 }  // namespace weft

@@ -95,7 +95,8 @@ void note_elements(const c10::IValue& value, OperatorWork& work) {
 }
 
 OperatorWork product_of(const at::Tensor& a, const at::Tensor& b, const at::Tensor& added) {
-  const bool adds = added.defined() && added.dim() == a.dim() && added.numel() == a.numel() / a.size(-1) * b.size(-1);
+  const bool adds =
+      added.defined() && added.dim() == a.dim() && added.numel() == a.numel() / std::max<int64_t>(a.size(-1), 1) * b.size(-1);
   return {.kind = OperatorKind::product,
           .adds = adds,
           .element_bytes = static_cast<int>(a.element_size()),

@@ -141,8 +141,9 @@ std::string layer_kind(const NamedBlock& named) {
   return text;
 }
 
-/// Layers that stand for all in a model of an embedding, layers and a head: the first may make what others share, or take other
-/// inputs, and the first after that be another one's first of its kind. All layers, if these are not alike or have rules.
+/// How many layers stand for all in a model of an embedding, layers and a head. Three: the first may make what others share, or
+/// take other inputs; the second may be the first of a kind, which costs more than those after it; the third is like all the
+/// rest. All layers, if these are not alike or have rules.
 int64_t measured_layers(const Recipe& recipe, const Model& model) {
   constexpr int64_t kFew = 3;
   const int64_t layers = recipe.model.layers;
