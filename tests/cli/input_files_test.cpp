@@ -97,8 +97,7 @@ TEST_F(InputFiles, MistakesNameTheFileTheyAreIn) {
   }
   std::vector<std::string> arguments = with("show", {"layout.pp=2", "layout.schedule=csv", "layout.schedule_file=" + four});
   arguments.insert(arguments.end(), {"-n", "2"});
-  EXPECT_EQ(error_of(arguments).find("weft: " + four + ": schedule csv: the text has 1 rows and 1 micro-batches, the run 2"),
-            0u);
+  EXPECT_EQ(error_of(arguments).find("weft: " + four + ": schedule csv: the text has 1 row and 1 micro-batch, the run 2"), 0u);
 
   const std::string unknown = write("unknown.toml", std::string(kHardware) + "devise = 1\n");
   const std::string block = write("block.toml", std::string(kHardware) + "[[block]]\nname = 'hiden'\nforward_s = 1\n");

@@ -48,6 +48,7 @@ TEST(MakeSchedule, unfit_shapes_are_refused_with_the_rule) {
       {"gpipe", {.ranks = 0, .micro_batches = 0}, "each must be at least 1"},
       {"interleaved", {.ranks = 4, .chunks = 1, .micro_batches = 8}, "needs at least 2"},
       {"interleaved", {.ranks = 4, .chunks = 2, .micro_batches = 6}, "needs a multiple of the ranks (4 or 8)"},
+      {"interleaved", {.ranks = 4, .chunks = 2, .micro_batches = 1}, "interleaved: 1 micro-batch on 4 ranks: needs at least"},
       {"csv", {.ranks = 4, .micro_batches = 4}, "the text has 2 rows and 3 micro-batches, the run 4 ranks and 4"},
   };
   for (const ScheduleKind& kind : schedule_kinds()) {

@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "weft/base/file_error.h"
+#include "weft/base/units.h"
 #include "weft/program/schedules/automatic.h"
 #include "weft/program/schedules/csv.h"
 #include "weft/program/schedules/gpipe.h"
@@ -38,8 +39,9 @@ Schedule make_csv(const PipelineShape& shape, const ScheduleInputs& inputs) {
   Schedule schedule = csv_schedule(inputs.csv, inputs.csv_path);
   if (schedule.num_ranks() == shape.ranks && schedule.micro_batches == shape.micro_batches) return schedule;
   const std::string line =
-      fmt::format("schedule csv: the text has {} rows and {} micro-batches, the run {} ranks and {} micro-batches",
-                  schedule.num_ranks(), schedule.micro_batches, shape.ranks, shape.micro_batches);
+      fmt::format("schedule csv: the text has {} and {}, the run {} and {}", counted(schedule.num_ranks(), "row"),
+                  counted(schedule.micro_batches, "micro-batch", "es"), counted(shape.ranks, "rank"),
+                  counted(shape.micro_batches, "micro-batch", "es"));
   if (inputs.csv_path.empty()) throw InputError(line);
   throw FileError(fmt::format("{}: {}", inputs.csv_path, line));
 }
@@ -91,9 +93,8 @@ ScheduleSize schedule_size(std::string_view name, const PipelineShape& shape) {
 
 void check_fills_ranks(std::string_view name, const PipelineShape& shape) {
   if (shape.micro_batches >= shape.ranks || !named(name).fills_ranks) return;
-  throw InputError(
-      fmt::format("schedule {}: {} micro-batches on {} ranks: needs at least as many micro-batches as ranks ({} or more)", name,
-                  shape.micro_batches, shape.ranks, shape.ranks));
+  throw InputError(fmt::format("schedule {}: {} on {}: needs at least as many micro-batches as ranks ({} or more)", name,
+                               counted(shape.micro_batches, "micro-batch", "es"), counted(shape.ranks, "rank"), shape.ranks));
 }
 
 Schedule make_schedule(std::string_view name, PipelineShape shape, const ScheduleInputs& inputs) {

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "weft/base/error.h"
+#include "weft/base/units.h"
 
 namespace weft {
 namespace {
@@ -19,9 +20,9 @@ void check(const PipelineShape& shape) {
   }
   if (shape.micro_batches % shape.ranks == 0) return;
   const int below = shape.micro_batches / shape.ranks * shape.ranks;
-  throw InputError(fmt::format("schedule {}: {} micro-batches on {} ranks: needs a multiple of the ranks ({}{})", kInterleaved,
-                               shape.micro_batches, shape.ranks, below > 0 ? fmt::format("{} or ", below) : "",
-                               below + shape.ranks));
+  throw InputError(fmt::format("schedule {}: {} on {}: needs a multiple of the ranks ({}{})", kInterleaved,
+                               counted(shape.micro_batches, "micro-batch", "es"), counted(shape.ranks, "rank"),
+                               below > 0 ? fmt::format("{} or ", below) : "", below + shape.ranks));
 }
 
 /// The k-th forward (or backward) of a rank. Every p v of them take p micro-batches through all v chunks: forwards from the
