@@ -211,6 +211,8 @@ of = "other"
   }
   EXPECT_EQ(error_of("hardware = { name = 'x', ranks_per_host = 1 }\ndevice = { flops = 1 }\n[[operator]]\nof = 'other'"),
             "h.toml: hardware 'x': rates of operators are of one kind of device: add kind to [device]");
+  EXPECT_EQ(error_of("hardware = { name = 'x', ranks_per_host = 1 }\ndevice = { flops = 1 }\noperators = { near_bytes = 7 }"),
+            "h.toml: operators.near_bytes belongs to [[operator]], and there is none: remove it");
   EXPECT_EQ(error_of("hardware = { name = 'x', ranks_per_host = 1 }\ndevice = { flops = 1, kind = 'cuda' }\n"
                      "products = { processors = 1, efficiency = 1 }\nattention = { forward = 1, backward = 1 }\n"
                      "memory_bound = { efficiency = 1 }\n[[operator]]\nof = 'other'"),

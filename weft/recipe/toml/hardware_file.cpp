@@ -196,6 +196,8 @@ Hardware parsed(const std::string& text, const std::string& path) {
           fmt::format("{}: [[operator]] stands in place of [products], [attention] and [memory_bound]: remove one", path));
     }
     hardware.operators = OperatorCosts{.rates = rates};
+  } else if (has_section(given, "operators")) {
+    throw InputError(fmt::format("{}: operators.near_bytes belongs to [[operator]], and there is none: remove it", path));
   }
   if (has_section(given, "collectives")) hardware.collectives = collectives;
   if (has_section(given, "software")) hardware.software = software;
