@@ -83,8 +83,13 @@ RecipeSimulation plan_simulation(const Recipe& recipe, Plan plan, const Hardware
 
 RecipeSimulation recipe_simulation(const Recipe& recipe, int world_size, const Hardware& hardware,
                                    const std::string& hardware_path, std::shared_ptr<CostTable> costs) {
+  return recipe_simulation(recipe, make_plan(for_hardware(recipe, hardware), world_size, std::move(costs)), hardware,
+                           hardware_path);
+}
+
+RecipeSimulation recipe_simulation(const Recipe& recipe, Plan plan, const Hardware& hardware,
+                                   const std::string& hardware_path) {
   const Recipe planned = for_hardware(recipe, hardware);
-  Plan plan = make_plan(planned, world_size, std::move(costs));
   StepInputs inputs = step_inputs(planned, plan, hardware);
   RecipeSimulation result;
   in_hardware_file(hardware_path, [&] {

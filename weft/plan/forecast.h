@@ -56,5 +56,7 @@ RecipeSimulation plan_simulation(const Recipe& recipe, Plan plan, const Hardware
 /// `hardware_path`, the file it came from, if given.
 RecipeSimulation recipe_simulation(const Recipe& recipe, int world_size, const Hardware& hardware,
                                    const std::string& hardware_path = {}, std::shared_ptr<CostTable> costs = nullptr);
+/// The same for the recipe's plan, which must be for devices of the hardware's kind.
+RecipeSimulation recipe_simulation(const Recipe& recipe, Plan plan, const Hardware& hardware, const std::string& hardware_path);
 
 }  // namespace weft

@@ -147,7 +147,7 @@ int run_train(TrainArguments& arguments) {
   if (!arguments.ranks.empty() || several) {
     // With --nodes other hosts may have other numbers of ranks: the head checks once all have joined.
     if (!several || plan.kind == HostPlan::Kind::ssh) check_plan(recipe, counts.most);
-    if (plan.kind != HostPlan::Kind::agent) check_outputs(arguments);
+    if (plan.kind != HostPlan::Kind::agent) check_outputs(arguments, recipe);
   }
   const bool is_launched = !joins && (recipe.run.restarts > 0 || arguments.hosts.prefix);
   if (several || is_launched || counts.most > 1) {

@@ -79,13 +79,13 @@ TrainOptions train_options(const TrainArguments& arguments) {
           .resume_anyway = arguments.resume_anyway};
 }
 
-void check_outputs(const TrainArguments& arguments) {
+void check_outputs(const TrainArguments& arguments, const Recipe& recipe) {
   check_different_files({{"the recipe", arguments.recipe},
                          {"--summary", arguments.summary},
                          {"--save", arguments.save},
                          {"--trace", arguments.trace}});
   check_weights_name("--save", arguments.save);
-  check_files(train_options(arguments));
+  check_files(recipe, train_options(arguments));
   if (!arguments.summary.empty()) check_writable(arguments.summary);
 }
 
@@ -106,7 +106,7 @@ int train_here(const Recipe& recipe, const World& world, const TrainArguments& a
   survive(SIGPIPE);                                   // a closed log does not end the training
   keep_and_reuse_memory();
   const bool leads = world.rank() == 0;
-  if (leads) check_outputs(arguments);
+  if (leads) check_outputs(arguments, recipe);
   Console console;
   if (!is_automatic(recipe)) resolve(recipe, world.size());  // refuses what does not fit before the first line
   if (leads) console.line(wrapped(run_heading(recipe, world.size()), 2));

@@ -31,7 +31,7 @@ TrainOptions train_options(const TrainArguments& arguments);
 
 /// Throws InputError for files that cannot be written or are the same. Only for the rank that writes, or its launcher: other
 /// ranks may have another working folder, or lack the files' folders.
-void check_outputs(const TrainArguments& arguments);
+void check_outputs(const TrainArguments& arguments, const Recipe& recipe);
 
 /// Trains; returns the exit status (launch/exit_status.h).
 int train_here(const Recipe& recipe, const World& world, const TrainArguments& arguments);

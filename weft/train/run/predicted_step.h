@@ -5,16 +5,20 @@
 #include <optional>
 #include <string>
 
-#include "weft/comm/world.h"
+#include "weft/plan/layout/plan.h"
 #include "weft/recipe/recipe.h"
 #include "weft/report/report.h"
 
 namespace weft {
 
-/// Simulates the recipe's step on the hardware that run.hardware names, captured as a graph with run.graph. Empty if it names
-/// none, on ranks other than 0, and if the file lacks what this layout uses: that costs the run its prediction, not the run,
-/// and `on_note` is told. Call it before the model is made: on CPUs it adds the memory that the process has by then.
-std::optional<StepPrediction> predicted_step(const Recipe& recipe, const World& world,
+/// Resident memory of this process, in MiB.
+double resident_mb();
+
+/// Simulates a step of the recipe's plan, which rank 0 has, on the hardware that run.hardware names, captured as a graph with
+/// run.graph. `held_mb`: what the process held before the model was made, which counts on CPUs. Empty if run.hardware names
+/// none, and if the file lacks what this layout uses: that costs the run its prediction, not the run, and `on_note` is told.
+/// Call it where no rank waits for this one: large programs take seconds.
+std::optional<StepPrediction> predicted_step(const Recipe& recipe, const Plan& plan, double held_mb,
                                              const std::function<void(const std::string&)>& on_note);
 
 }  // namespace weft

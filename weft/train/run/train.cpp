@@ -46,6 +46,7 @@ class Run {
         options_(options),
         target_(parse_run_target(recipe.run.target)),
         plan_(shared_plan(recipe, world)),
+        held_mb_(resident_mb()),
         layout_(plan_.layout),
         device_(device_of(recipe, world)),
         world_(world),
@@ -92,6 +93,7 @@ class Run {
     finish();
     report_.upload_failure = saver_.finish_second_place(report_.stopped);  // after everything that other ranks wait for
     report_.upload_left = saver_.totals().upload_left;
+    if (leads()) report_.predicted = predicted_step(recipe_, plan_, held_mb_, options_.on_note);
     return report_;
   }
 
@@ -309,6 +311,7 @@ class Run {
   const TrainOptions& options_;
   const std::optional<RunTarget> target_;
   Plan plan_;
+  const double held_mb_;  ///< memory of this process before the model
   const ResolvedLayout& layout_;
   at::Device device_;
   World world_;
@@ -338,13 +341,10 @@ class Run {
 
 FinalReport train(const Recipe& recipe, const World& world, const TrainOptions& options) {
   check_options(recipe, options);
-  if (world.rank() == 0) check_files(options);
+  if (world.rank() == 0) check_files(recipe, options);
   at::set_num_threads(threads_of(recipe, world));
   const Recipe planned = shared_layout(recipe, world, options.on_note);
-  const std::optional<StepPrediction> predicted = predicted_step(planned, world, options.on_note);
-  FinalReport report = Run(planned, world, options)();
-  report.predicted = predicted;
-  return report;
+  return Run(planned, world, options)();
 }
 
 }  // namespace weft

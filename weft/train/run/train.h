@@ -35,9 +35,9 @@ struct TrainOptions {
 /// and check_files() too; a launcher calls both first, so that an error is reported once, not once per rank.
 void check_options(const Recipe& recipe, const TrainOptions& options);
 
-/// Throws InputError for a file that cannot be written. Call it only on rank 0, which writes the files: their folders may be
-/// missing on other hosts.
-void check_files(const TrainOptions& options);
+/// Throws InputError for a file that cannot be written, and FileError for an invalid run.hardware. Call it only on rank 0,
+/// which writes and reads these files: other hosts may lack them.
+void check_files(const Recipe& recipe, const TrainOptions& options);
 
 /// Runs the recipe on this rank. Every rank of the world calls it with the same recipe; the report is complete on rank 0. Sets
 /// the thread count of this process as the recipe says. Throws Error for invalid input, before anything is written.

@@ -8,15 +8,15 @@
 
 namespace weft {
 
-void check_files(const TrainOptions& options) {
+void check_files(const Recipe& recipe, const TrainOptions& options) {
   for (const std::string& path : {options.save_path, options.trace_path}) {
     if (!path.empty()) check_writable(path);
   }
+  if (!recipe.run.hardware.empty()) load_hardware(shipped_or_own("hardware", recipe.run.hardware));
 }
 
 void check_options(const Recipe& recipe, const TrainOptions& options) {
   check_automatic(recipe);
-  if (!recipe.run.hardware.empty()) load_hardware(shipped_or_own("hardware", recipe.run.hardware));
   if (recipe.run.steps) check_traced_step(options.trace_step, *recipe.run.steps);
 }
 
