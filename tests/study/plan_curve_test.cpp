@@ -22,8 +22,8 @@ PlanCurves curves() {
           .budget = {.tokens = 86.4e9, .prices = {2.0}},
           .points = {{.hardware = "a", .ranks = 4, .price = 2.0, .reason = "whole states: over memory by 1.00 GiB"},
                      {.hardware = "a", .ranks = 8, .price = 2.0, .best = quick},
-                     {.hardware = "b", .ranks = 4, .reason = "no"},
-                     {.hardware = "b", .ranks = 8, .reason = "no"}}};
+                     {.hardware = "b", .path = "b.toml", .line = 1, .ranks = 4, .reason = "no"},
+                     {.hardware = "b", .path = "b.toml", .line = 1, .ranks = 8, .reason = "no"}}};
 }
 
 TEST(PlanCurve, ReadsNumbersOfRanks) {
@@ -61,6 +61,12 @@ TEST(PlanCurve, CountsDaysAndCost) {
   EXPECT_EQ(json.at("points")[1].at("training_s"), 86400.0);
   EXPECT_EQ(json.at("points")[0].at("reason"), "whole states: over memory by 1.00 GiB");
   EXPECT_NE(plan_curves_chart(c).find("Days of training vs ranks"), std::string::npos);
+  PlanCurves alike = c;
+  for (PlanPoint& point : alike.points) point.hardware = "cpu";
+  alike.points[3].best = alike.points[1].best;
+  EXPECT_NE(plan_curves_table(alike).find("\n\ncpu (b.toml)\n"), std::string::npos) << plan_curves_table(alike);
+  EXPECT_NE(plan_curves_chart(alike).find("cpu (b.toml)"), std::string::npos) << "a line of its own";
+  EXPECT_EQ(nlohmann::json::parse(plan_curves_json(alike)).at("points")[3].at("file"), "b.toml");
   PlanCurves none = c;
   none.points.erase(none.points.begin() + 1);
   EXPECT_EQ(plan_curves_chart(none), "") << "nothing to draw";

@@ -12,6 +12,7 @@
 #include "weft/plan/cost/cost_table.h"
 #include "weft/plan/layout/planned_device.h"
 #include "weft/recipe/build/build_model.h"
+#include "weft/recipe/toml/hardware_file.h"
 #include "weft/study/study_grid.h"
 
 namespace weft {
@@ -30,10 +31,10 @@ std::string why_none(const SearchResult& result) {
   return fmt::format("{}: {}", result.left_out.front().text, result.left_out.front().why);
 }
 
-PlanPoint point_of(const Recipe& recipe, const Hardware& hardware, int ranks, const SearchOptions& options,
+PlanPoint point_of(const Recipe& recipe, const CurveHardware& on, int ranks, const SearchOptions& options,
                    const std::shared_ptr<CostTable>& costs) {
-  PlanPoint point{.hardware = hardware.name, .ranks = ranks};
-  SearchResult result = search_layouts(recipe, ranks, hardware, options, costs);
+  PlanPoint point{.hardware = on.hardware.name, .path = on.path, .ranks = ranks};
+  SearchResult result = search_layouts(recipe, ranks, on.hardware, options, costs);
   if (result.best.empty()) {
     point.reason = why_none(result);
   } else {
@@ -66,8 +67,8 @@ std::vector<int> parse_what_if(const std::string& text) {
   return ranks;
 }
 
-PlanCurves plan_curves(const Recipe& recipe, const std::vector<Hardware>& hardware, const std::vector<int>& ranks,
-                       const SearchOptions& options, const PlanBudget& budget, bool with_largest) {
+PlanCurves plan_curves(const Recipe& recipe, const std::vector<CurveHardware>& hardware, const SearchOptions& options,
+                       const PlanBudget& budget, bool with_largest) {
   if (budget.tokens > 0.0 && !reads_tokens(recipe.model)) {
     throw InputError(fmt::format("--tokens: model.name = \"{}\" reads images; leave it out", recipe.model.name));
   }
@@ -81,13 +82,17 @@ PlanCurves plan_curves(const Recipe& recipe, const std::vector<Hardware>& hardwa
   fastest.most = 1;
   std::map<std::string, std::shared_ptr<CostTable>> costs;  // by kind of device
   for (size_t i = 0; i < hardware.size(); ++i) {
-    const Hardware& each = hardware[i];
-    std::shared_ptr<CostTable>& table = costs[each.kind];
-    if (!table) table = std::make_shared<CostTable>(for_hardware(recipe, each));
-    for (const int n : ranks) {
-      curves.points.push_back(point_of(recipe, each, n, fastest, table));
+    const CurveHardware& each = hardware[i];
+    std::shared_ptr<CostTable>& table = costs[each.hardware.kind];
+    if (!table) table = std::make_shared<CostTable>(for_hardware(recipe, each.hardware));
+    for (const int n : each.ranks) {
+      in_hardware_file(each.path, [&] {
+        PlanPoint point = point_of(recipe, each, n, fastest, table);
+        if (with_largest) point.largest = largest_model(recipe, n, each.hardware, options);
+        curves.points.push_back(std::move(point));
+      });
+      curves.points.back().line = i;
       if (!prices.empty()) curves.points.back().price = prices[std::min(i, prices.size() - 1)];
-      if (with_largest) curves.points.back().largest = largest_model(recipe, n, each, options);
     }
   }
   return curves;

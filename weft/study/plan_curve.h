@@ -19,9 +19,18 @@ struct PlanBudget {
   std::vector<double> prices = {};  ///< of a rank for an hour: one for all, or one per hardware; empty: not given
 };
 
+/// One kind of hardware.
+struct CurveHardware {
+  Hardware hardware;
+  std::string path = {};        ///< of its file
+  std::vector<int> ranks = {};  ///< numbers of ranks to search
+};
+
 /// One number of ranks on one kind of hardware.
 struct PlanPoint {
   std::string hardware = {};                 ///< Hardware::name
+  std::string path = {};                     ///< of its file
+  size_t line = 0;                           ///< index of its hardware, of which several may have one name
   int ranks = 1;                             ///< number of ranks
   double price = 0.0;                        ///< of a rank for an hour; 0: not given
   std::optional<LayoutForecast> best = {};   ///< the fastest layout; empty: none fits
@@ -40,12 +49,12 @@ struct PlanCurves {
 /// Parses "gpus=8..4096", powers of two times the first, or "gpus=8,12,16". Throws InputError that names the option --what-if.
 std::vector<int> parse_what_if(const std::string& text);
 
-/// Searches for each number of `ranks` on each of `hardware`; a number on which no layout fits is a point with the reason.
+/// Searches for each number of ranks of each hardware; a number on which no layout fits is a point with the reason.
 /// `with_largest`: also for the largest model (largest_model.h) of each, which takes about ten searches more. Throws as
-/// search_layouts() does, and InputError for another number of prices, and for a budget of tokens, or the largest model, if the
-/// model reads images.
-PlanCurves plan_curves(const Recipe& recipe, const std::vector<Hardware>& hardware, const std::vector<int>& ranks,
-                       const SearchOptions& options, const PlanBudget& budget, bool with_largest = false);
+/// search_layouts() does, a FileError that names the hardware's file where it comes from that, and InputError for another
+/// number of prices, and for a budget of tokens, or the largest model, if the model reads images.
+PlanCurves plan_curves(const Recipe& recipe, const std::vector<CurveHardware>& hardware, const SearchOptions& options,
+                       const PlanBudget& budget, bool with_largest = false);
 
 /// Seconds of the training at this point. 0: no layout or no budget.
 double training_seconds(const PlanPoint& point, const PlanBudget& budget);

@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
 #include <nlohmann/json.hpp>
 
 #include "weft/base/printable.h"
@@ -14,20 +15,21 @@ namespace {
 
 constexpr double kDay = 86400.0;
 
-std::vector<std::string> hardware_of(const PlanCurves& curves) {
-  std::vector<std::string> names;
-  for (const PlanPoint& point : curves.points) {
-    if (std::find(names.begin(), names.end(), point.hardware) == names.end()) names.push_back(point.hardware);
-  }
-  return names;
+/// The points of each hardware.
+std::vector<std::vector<const PlanPoint*>> lines_of(const PlanCurves& curves) {
+  std::map<size_t, std::vector<const PlanPoint*>> by_line;
+  for (const PlanPoint& point : curves.points) by_line[point.line].push_back(&point);
+  std::vector<std::vector<const PlanPoint*>> lines;
+  for (auto& [index, points] : by_line) lines.push_back(std::move(points));
+  return lines;
 }
 
-std::vector<const PlanPoint*> points_on(const PlanCurves& curves, const std::string& hardware) {
-  std::vector<const PlanPoint*> points;
-  for (const PlanPoint& point : curves.points) {
-    if (point.hardware == hardware) points.push_back(&point);
-  }
-  return points;
+/// Name of the hardware of `point`, with its file if another one has the same name.
+std::string hardware_text(const PlanCurves& curves, const PlanPoint& point) {
+  const bool is_shared = std::any_of(curves.points.begin(), curves.points.end(), [&](const PlanPoint& other) {
+    return other.line != point.line && other.hardware == point.hardware;
+  });
+  return printable(is_shared ? fmt::format("{} ({})", point.hardware, point.path) : point.hardware);
 }
 
 bool counts_tokens(const PlanCurves& curves) {
@@ -65,7 +67,8 @@ std::string smallest_text(const std::vector<const PlanPoint*>& points) {
 }
 
 nlohmann::ordered_json point_json(const PlanPoint& point, const PlanBudget& budget) {
-  nlohmann::ordered_json json = {{"hardware", point.hardware}, {"ranks", point.ranks}};
+  nlohmann::ordered_json json = {
+      {"hardware", printable(point.hardware)}, {"file", printable(point.path)}, {"ranks", point.ranks}};
   if (point.largest) json["largest"] = {{"layers", point.largest->layers}, {"parameters", point.largest->parameters}};
   if (!point.best) {
     json["reason"] = point.reason;
@@ -89,10 +92,10 @@ std::string plan_curves_table(const PlanCurves& curves) {
   const std::string days = curves.budget.tokens > 0.0 ? fmt::format("  {:>9}", "days") : "";
   const std::string cost = !curves.budget.prices.empty() ? fmt::format("  {:>9}", "cost") : "";
   std::string text;
-  for (const std::string& name : hardware_of(curves)) {
-    const std::vector<const PlanPoint*> points = points_on(curves, name);
-    text += fmt::format("{}{}\n  {:>6}  {:>9}  {:>9}  {:>8}  {:>9}{}{}\n", text.empty() ? "" : "\n", printable(name), "ranks",
-                        "step", counts_tokens(curves) ? "tokens/s" : "samples/s", "MFU", "memory", days, cost);
+  for (const std::vector<const PlanPoint*>& points : lines_of(curves)) {
+    text += fmt::format("{}{}\n  {:>6}  {:>9}  {:>9}  {:>8}  {:>9}{}{}\n", text.empty() ? "" : "\n",
+                        hardware_text(curves, *points.front()), "ranks", "step",
+                        counts_tokens(curves) ? "tokens/s" : "samples/s", "MFU", "memory", days, cost);
     for (const PlanPoint* point : points) text += curve_row(curves, *point);
     text += smallest_text(points);
   }
@@ -116,9 +119,9 @@ std::string plan_curves_chart(const PlanCurves& curves) {
                                           is_budget ? fmt::format(", {} tokens", format_count(curves.budget.tokens)) : ""),
                   .x_title = "ranks",
                   .y_title = is_budget ? "days" : "seconds per step"};
-  for (const std::string& name : hardware_of(curves)) {
-    ChartLine line{.name = printable(name), .colour = static_cast<int>(chart.lines.size())};
-    for (const PlanPoint* point : points_on(curves, name)) {
+  for (const std::vector<const PlanPoint*>& points : lines_of(curves)) {
+    ChartLine line{.name = hardware_text(curves, *points.front()), .colour = static_cast<int>(chart.lines.size())};
+    for (const PlanPoint* point : points) {
       if (!point->best) continue;
       const double y = is_budget ? training_seconds(*point, curves.budget) / kDay : point->best->step_s;
       line.points.push_back({.x = static_cast<double>(point->ranks), .y = y});
