@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
 
@@ -107,6 +108,18 @@ TEST_F(WeftPlan, TakesTheFastestMeasured) {
   EXPECT_TRUE(has(read_text(planned_), best[chosen].at("layout").get<std::string>() + "\n")) << read_text(planned_);
 }
 
+TEST_F(WeftPlan, SaysThatNothingWasMeasured) {
+  const CommandResult result =
+      run_weft({"plan", recipe_, "--hardware", "laptop_cpu", "-n", "1", "--most", "1", "--measure", "--keep", "batch.micro=4",
+                "--set", "data.path=" + (folder_ / "missing").string(), "-o", planned_},
+               {.prepare = [this] { EXPECT_EQ(chdir(folder_.path().c_str()), 0); }});
+  EXPECT_EQ(result.status, 1);
+  EXPECT_TRUE(has(result.out, "measured here")) << result.out;
+  EXPECT_FALSE(has(result.out, "the fastest: ")) << result.out;
+  EXPECT_TRUE(has(result.err, "toy.toml: no layout could be measured: ")) << result.err;
+  EXPECT_FALSE(std::filesystem::exists(planned_));
+}
+
 TEST_F(WeftPlan, DrawsCurves) {
   const std::string svg = (folder_ / "c.svg").string();
   const CommandResult curve = plan(
@@ -126,6 +139,15 @@ TEST_F(WeftPlan, RefusesInOneLine) {
       {{"--memory", "much"}, "--memory much: write it as 24GiB, 80GB or 512MiB"},
       {{"--what-if", "8..16"}, "--what-if 8..16: write it as gpus=8..4096, which is 8, 16, 32 and so on, or as gpus=8,12,16"},
       {{"-o", recipe_}, "the recipe and -o are the same file, " + recipe_ + "; choose another"},
+      {{"-o", kH100}, "the hardware file and -o are the same file, " + kH100 + "; choose another"},
+      {{"--vary", "layout.tp"}, "--vary layout.tp: only layout.precision can be varied"},
+      {{"--vary", "layout.precision", "--keep", "layout.precision"},
+       "--vary layout.precision and --keep layout.precision: leave one out"},
+      {{"--hosts", "1000000"}, "--hosts 1000000: 8000000 ranks; at most 1000000 are planned"},
+      {{"--what-if", "gpus=1,2", "--most", "2"},
+       "-o, --measure, --most and --space are of one number of ranks: leave them out with --what-if and several --hardware"},
+      {{"--measure", "--set", "save.folder=s"},
+       recipe_ + ": save.folder is set, but runs that only measure save nothing; leave it out"},
       {{"--svg", planned_}, "--svg, --tokens, --price and --largest belong to --what-if or to several --hardware"},
   };
   for (const auto& [arguments, error] : cases) {

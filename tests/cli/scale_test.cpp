@@ -78,7 +78,7 @@ TEST_F(WeftScale, MeasuresEachLayoutOnEachNumberOfRanks) {
   const CommandResult second = run_weft(scale({"-n", "1"}));
   close(held);
   EXPECT_EQ(second.status, 1);
-  EXPECT_NE(second.err.find("another study or scale is using"), std::string::npos) << second.err;
+  EXPECT_NE(second.err.find("another command is using"), std::string::npos) << second.err;
 }
 
 }  // namespace

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <filesystem>
 #include <memory>
+#include <optional>
 
 #include "weft/base/error.h"
 #include "weft/base/input_file.h"
@@ -20,16 +21,20 @@
 #include "weft/cli/output/plan_json.h"
 #include "weft/cli/output/plan_text.h"
 #include "weft/cli/ranks/measure_layouts.h"
+#include "weft/cli/ranks/recipe_runs.h"
 #include "weft/plan/advice/auto_layout.h"
 #include "weft/plan/layout/planned_device.h"
 #include "weft/recipe/read/read_recipe.h"
 #include "weft/recipe/read/recipe_edit.h"
+#include "weft/recipe/read/recipe_keys.h"
 #include "weft/recipe/toml/hardware_file.h"
 #include "weft/study/plan_curve.h"
 
 namespace weft {
 
 namespace {
+
+constexpr int kMostRanks = 1'000'000;
 
 struct PlanArguments {
   std::string recipe;
@@ -38,6 +43,7 @@ struct PlanArguments {
   std::string memory;
   std::vector<std::string> kept;
   SearchOptions search;
+  std::optional<int> most;  ///< layouts to show
   bool json = false, space = false, measures = false, largest = false;
   std::string output, svg;
   std::string what_if;
@@ -61,6 +67,24 @@ void take_limits(PlanArguments& arguments) {
   arguments.search.memory_bytes = *bytes;
 }
 
+/// Throws InputError for --keep and --vary of keys that cannot be.
+void check_keys(const PlanArguments& arguments, const Recipe& recipe) {
+  constexpr const char* kVaried = "layout.precision";
+  Recipe copy = recipe;
+  const std::vector<FileKey> known = recipe_keys(copy);
+  for (const std::string& key : arguments.search.kept) {
+    if (std::none_of(known.begin(), known.end(), [&](const FileKey& each) { return each.is(key); })) {
+      throw InputError(fmt::format("--keep: {}", unknown_key(key, known)));
+    }
+  }
+  for (const std::string& key : arguments.search.varied) {
+    if (key != kVaried) throw InputError(fmt::format("--vary {}: only {} can be varied", shortened(key), kVaried));
+    if (std::count(arguments.search.kept.begin(), arguments.search.kept.end(), key) > 0) {
+      throw InputError(fmt::format("--vary {} and --keep {}: leave one out", key, key));
+    }
+  }
+}
+
 /// What the recipe says of its planning: run.hardware, and with layout = "auto" the keys that are set beside it.
 void take_from_recipe(PlanArguments& arguments, const Recipe& recipe) {
   if (arguments.hardware.empty() && recipe.run.hardware.empty()) {
@@ -75,9 +99,23 @@ void take_from_recipe(PlanArguments& arguments, const Recipe& recipe) {
   arguments.search.kept.insert(arguments.search.kept.end(), kept.begin(), kept.end());
 }
 
+/// Throws InputError if an output file is one of the files that are read, or cannot be written.
+void check_output_files(const PlanArguments& arguments) {
+  const std::pair<std::string, std::string> layout{"-o", arguments.output}, curves{"--svg", arguments.svg};
+  check_different_files({{"the recipe", arguments.recipe}, layout, curves});
+  for (const std::string& path : arguments.hardware) check_different_files({{"the hardware file", path}, layout, curves});
+  for (const std::string& path : {arguments.output, arguments.svg}) {
+    if (!path.empty()) check_writable(path);
+  }
+}
+
 int ranks_on(const PlanArguments& arguments, const Hardware& hardware) {
   if (arguments.num_ranks > 0) return arguments.num_ranks;
-  return hardware.ranks_per_host * std::max(1, arguments.num_hosts);
+  const int64_t ranks = int64_t{hardware.ranks_per_host} * std::max(1, arguments.num_hosts);
+  if (ranks > kMostRanks) {
+    throw InputError(fmt::format("--hosts {}: {} ranks; at most {} are planned", arguments.num_hosts, ranks, kMostRanks));
+  }
+  return static_cast<int>(ranks);
 }
 
 std::string plan_heading(const PlanArguments& arguments, const Recipe& recipe, const Hardware& hardware, int ranks) {
@@ -109,11 +147,12 @@ std::string text_of_plan(const PlanArguments& arguments, const PlanReport& repor
   if (result.best.empty()) {
     text = "no layout fits\n\n" + remedies_text(report.remedies);
   } else {
-    text = best_layouts_text(result.best) + "\n" + approach_text(result.best.front().approach) + order_text(report.order);
+    text = best_layouts_text(result.best) + "\n" + approach_text(result.best.front().approach) +
+           order_text(report.order, result.best.size());
   }
   const std::string left_out = left_out_text(result.left_out, arguments.space ? result.left_out.size() : kMostGroups);
   if (!left_out.empty()) text += "\n" + left_out;
-  text += "\n" + counts_text(result);
+  text += "\n" + counts_text(report);
   return arguments.space ? text + space_text(result.space) : text;
 }
 
@@ -124,20 +163,24 @@ std::string why_none_fits(const Recipe& recipe, const PlanReport& report) {
       report.remedies.empty() ? "nothing that was tried makes it fit" : "it would fit " + report.remedies.front().text);
 }
 
+/// Searches for the layouts to show, and for more to compare the first with.
 PlanReport planned(const PlanArguments& arguments, const Recipe& recipe, const Hardware& hardware) {
   PlanReport report{.recipe = recipe.path, .ranks = ranks_on(arguments, hardware), .hardware = hardware.name};
+  constexpr int kShown = 5, kCompared = 8;
   const auto costs = std::make_shared<CostTable>(for_hardware(recipe, hardware));
   SearchOptions search = arguments.search;
-  search.most = std::max(search.most, 2);  // the order needs a second
-  in_hardware_file(arguments.hardware.front(),
-                   [&] { report.result = search_layouts(recipe, report.ranks, hardware, search, costs); });
-  std::vector<LayoutForecast>& best = report.result.best;
-  if (best.empty()) {
-    report.remedies = find_remedies(recipe, report.ranks, hardware, arguments.search, costs);
-    return report;
-  }
-  report.order = check_order(best, report.ranks, hardware, costs);
-  best.resize(std::min(best.size(), static_cast<size_t>(arguments.search.most)));
+  const int shown = arguments.most.value_or(kShown);
+  search.most = report.sought = std::max(shown, kCompared);
+  in_hardware_file(arguments.hardware.front(), [&] {
+    report.result = search_layouts(recipe, report.ranks, hardware, search, costs);
+    std::vector<LayoutForecast>& best = report.result.best;
+    if (best.empty()) {
+      report.remedies = find_remedies(recipe, report.ranks, hardware, arguments.search, costs);
+      return;
+    }
+    report.order = check_order(best, report.ranks, hardware, costs);
+    best.resize(std::min(best.size(), static_cast<size_t>(shown)));
+  });
   return report;
 }
 
@@ -153,6 +196,7 @@ void measure(const PlanArguments& arguments, const Recipe& recipe, PlanReport& r
 
 void plan_once(const PlanArguments& arguments, const Recipe& recipe) {
   const Hardware hardware = load_hardware(arguments.hardware.front());
+  if (arguments.measures) check_measurable(recipe, ranks_on(arguments, hardware));
   PlanReport report = planned(arguments, recipe, hardware);
   const bool fits = !report.result.best.empty();
   if (!arguments.json) {
@@ -160,23 +204,28 @@ void plan_once(const PlanArguments& arguments, const Recipe& recipe) {
   }
   if (fits && arguments.measures) {
     measure(arguments, recipe, report);
-    if (!arguments.json) write_out("\n" + measured_text(report));
+    if (!arguments.json) write_out("\n" + measured_text(report, crowding_text(report.ranks)));
   }
   if (arguments.json) write_out(plan_json(report));
   if (!fits) throw InputError(why_none_fits(recipe, report));
+  if (!report.chosen) {
+    throw Error(fmt::format("{}: no layout could be measured: {}", printable(recipe.path), report.measured.front().failure));
+  }
   if (arguments.output.empty()) return;
-  write_recipe(arguments, recipe, report.result.best[report.chosen], hardware, report.ranks);
+  write_recipe(arguments, recipe, report.result.best[*report.chosen], hardware, report.ranks);
   if (!arguments.json) {
-    write_out(fmt::format("wrote {}, with layout {}\n", printable(arguments.output), report.chosen + 1));
+    write_out(fmt::format("wrote {}, with layout {}\n", printable(arguments.output), *report.chosen + 1));
   }
 }
 
 void plan_several(const PlanArguments& arguments, const Recipe& recipe) {
-  std::vector<Hardware> hardware;
-  for (const std::string& path : arguments.hardware) hardware.push_back(load_hardware(path));
-  const std::vector<int> ranks =
-      arguments.what_if.empty() ? std::vector<int>{ranks_on(arguments, hardware.front())} : parse_what_if(arguments.what_if);
-  const PlanCurves curves = plan_curves(recipe, hardware, ranks, arguments.search, arguments.budget, arguments.largest);
+  std::vector<CurveHardware> hardware;
+  for (const std::string& path : arguments.hardware) {
+    CurveHardware& each = hardware.emplace_back(load_hardware(path), path);
+    each.ranks =
+        arguments.what_if.empty() ? std::vector<int>{ranks_on(arguments, each.hardware)} : parse_what_if(arguments.what_if);
+  }
+  const PlanCurves curves = plan_curves(recipe, hardware, arguments.search, arguments.budget, arguments.largest);
   write_out(arguments.json ? plan_curves_json(curves) : plan_curves_table(curves));
   if (arguments.svg.empty()) return;
   const std::string chart = plan_curves_chart(curves);
@@ -187,20 +236,19 @@ void plan_several(const PlanArguments& arguments, const Recipe& recipe) {
 
 void run_plan(PlanArguments& arguments) {
   const bool is_curve = !arguments.what_if.empty() || arguments.hardware.size() > 1;
-  if (is_curve && (!arguments.output.empty() || arguments.measures)) {
+  const bool is_of_one = !arguments.output.empty() || arguments.measures || arguments.space || arguments.most;
+  if (is_curve && is_of_one) {
     throw InputError(
-        "-o and --measure take the layouts of one number of ranks: leave them out with --what-if and several --hardware");
+        "-o, --measure, --most and --space are of one number of ranks: leave them out with --what-if and several --hardware");
   }
   if (!is_curve && (!arguments.svg.empty() || arguments.budget.tokens > 0.0 || arguments.largest)) {
     throw InputError("--svg, --tokens, --price and --largest belong to --what-if or to several --hardware");
   }
-  check_different_files({{"the recipe", arguments.recipe}, {"-o", arguments.output}, {"--svg", arguments.svg}});
-  for (const std::string& path : {arguments.output, arguments.svg}) {
-    if (!path.empty()) check_writable(path);
-  }
   take_limits(arguments);
   const Recipe recipe = load_recipe(arguments.recipe, arguments.overrides);
+  check_keys(arguments, recipe);
   take_from_recipe(arguments, recipe);
+  check_output_files(arguments);
   is_curve ? plan_several(arguments, recipe) : plan_once(arguments, recipe);
 }
 
@@ -210,9 +258,9 @@ void add_machine(CLI::App& command, PlanArguments& arguments) {
                "Hardware (TOML): a file, or the name of a shipped one, such as h100_node; several: one curve each. Default: "
                "run.hardware");
   CLI::Option* ranks = command.add_option("-n,--ranks,--gpus", arguments.num_ranks, "Number of ranks. Default: one host")
-                           ->check(CLI::Range(1, 1000000));
-  CLI::Option* hosts =
-      command.add_option("--hosts", arguments.num_hosts, "Number of hosts, in place of ranks")->check(CLI::Range(1, 1000000));
+                           ->check(CLI::Range(1, kMostRanks));
+  CLI::Option* hosts = command.add_option("--hosts", arguments.num_hosts, "Number of hosts, in place of ranks")
+                           ->check(CLI::Range(1, kMostRanks));
   hosts->excludes(ranks);
   command.add_option("--memory", arguments.memory, "Most memory per rank: 24GiB. Default: the device's");
   command.add_option("--what-if", arguments.what_if, "gpus=8..4096: the fastest layout of each number of ranks, as a curve")
@@ -230,7 +278,7 @@ void add_search(CLI::App& command, PlanArguments& arguments) {
       .add_option("--vary", arguments.search.varied,
                   "layout.precision: a key that changes results, which is searched only if named; repeatable")
       ->allow_extra_args(false);
-  command.add_option("--most", arguments.search.most, "Layouts to show")->capture_default_str()->check(CLI::Range(1, 1000));
+  command.add_option("--most", arguments.most, "Layouts to show. Default: 5")->check(CLI::Range(1, 1000));
   command.add_flag("--measure", arguments.measures,
                    "Train the layouts shown for 20 steps each, twice, on this machine, and take the fastest");
   command.add_flag("--space", arguments.space, "Also list what was searched, and all that was left out");

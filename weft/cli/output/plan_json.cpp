@@ -2,6 +2,8 @@
 
 #include <nlohmann/json.hpp>
 
+#include "weft/base/printable.h"
+
 namespace weft {
 
 namespace {
@@ -28,7 +30,7 @@ PlanJson layout_json(const LayoutForecast& layout) {
 }
 
 PlanJson measured_json(const MeasuredLayout& measured) {
-  if (!measured.failure.empty()) return {{"failure", measured.failure}};
+  if (!measured.failure.empty()) return {{"failure", printable(measured.failure)}};
   return {{"step_s", measured.step_s}};
 }
 
@@ -38,6 +40,7 @@ PlanJson order_json(const OrderCheck& check) {
     changes.push_back({{"numbers", change.numbers},
                        {"slower", change.slower},
                        {"fastest", change.fastest + 1},
+                       {"layout", change.layout},
                        {"measured_by", change.measured_by}});
   }
   return {{"noise", check.noise}, {"compared", check.layouts}, {"holds", check.changes.empty()}, {"changes", changes}};
@@ -56,13 +59,13 @@ PlanJson search_json(const SearchResult& result) {
 }  // namespace
 
 std::string plan_json(const PlanReport& report) {
-  PlanJson json = {{"recipe", report.recipe}, {"world", report.ranks}, {"hardware", report.hardware}};
+  PlanJson json = {{"recipe", printable(report.recipe)}, {"world", report.ranks}, {"hardware", printable(report.hardware)}};
   PlanJson best = PlanJson::array();
   for (const LayoutForecast& layout : report.result.best) best.push_back(layout_json(layout));
   for (size_t i = 0; i < report.measured.size(); ++i) best[i]["measured"] = measured_json(report.measured[i]);
   json["best"] = best;
   if (!report.result.best.empty()) {
-    json["chosen"] = report.chosen + 1;
+    if (report.chosen) json["chosen"] = *report.chosen + 1;
     json["order"] = order_json(report.order);
   }
   json["search"] = search_json(report.result);

@@ -6,6 +6,7 @@
 #include <array>
 #include <cmath>
 
+#include "weft/base/printable.h"
 #include "weft/base/units.h"
 #include "weft/cli/output/output.h"
 
@@ -61,19 +62,25 @@ std::string approach_text(Approach approach) {
 
 std::string approach_name(Approach approach) { return kApproaches[static_cast<size_t>(approach)].name; }
 
-std::string order_text(const OrderCheck& check) {
+std::string order_text(const OrderCheck& check, size_t shown) {
   const int percent = static_cast<int>(std::lround(100.0 * check.noise));
   if (check.layouts < 2) {
     return wrapped(fmt::format("order: no other layout is within {} % of the first, which stays the first", percent), 2) + "\n";
   }
   if (check.changes.empty()) {
-    return wrapped(fmt::format("order: the first stays first if any class of the hardware's numbers is {} % off", percent), 2) +
+    return wrapped(
+               fmt::format("order: of the {} fastest layouts, the first stays first if any class of the hardware's numbers is "
+                           "{} % off",
+                           check.layouts, percent),
+               2) +
            "\n";
   }
   std::string text;
   for (const OrderChange& change : check.changes) {
+    const std::string fastest =
+        change.fastest < shown ? fmt::to_string(change.fastest + 1) : fmt::format("{} ({})", change.fastest + 1, change.layout);
     text += wrapped(fmt::format("order: with {} {} % {}, layout {} is the fastest; {} measures them", change.numbers, percent,
-                                change.slower > 1.0 ? "worse" : "better", change.fastest + 1, change.measured_by),
+                                change.slower > 1.0 ? "worse" : "better", fastest, change.measured_by),
                     2) +
             "\n";
   }
@@ -90,12 +97,13 @@ std::string left_out_text(const std::vector<LeftOut>& left_out, size_t most) {
   return text.empty() ? text : "left out:\n" + text;
 }
 
-std::string counts_text(const SearchResult& result) {
+std::string counts_text(const PlanReport& report) {
+  const SearchResult& result = report.result;
   return wrapped(
              fmt::format("searched {} in {}: {} illegal, {} over memory, {} not simulated because their lower bound is above "
-                         "the slowest here, {} simulated",
+                         "the {} fastest, {} simulated",
                          counted(result.layouts, "layout"), format_duration(result.seconds), result.illegal, result.over_memory,
-                         result.bounded, result.simulated),
+                         result.bounded, report.sought, result.simulated),
              2) +
          "\n";
 }
@@ -106,19 +114,19 @@ std::string space_text(const std::vector<std::string>& space) {
   return text;
 }
 
-std::string measured_text(const PlanReport& report) {
-  std::string text = "measured here:\n";
+std::string measured_text(const PlanReport& report, const std::string& crowding) {
+  std::string text = wrapped(fmt::format("measured here{}:", crowding), 2) + "\n";
   for (size_t i = 0; i < report.measured.size(); ++i) {
     const MeasuredLayout& measured = report.measured[i];
     const double predicted_s = report.result.best[i].step_s;
     if (!measured.failure.empty()) {
-      text += wrapped(fmt::format("  {:<2} {}", i + 1, measured.failure), 5) + "\n";
+      text += wrapped(fmt::format("  {:<2} {}", i + 1, printable(measured.failure)), 5) + "\n";
       continue;
     }
     text += fmt::format("  {:<2} {:>9}, predicted {} ({:+.0f} %)\n", i + 1, format_duration(measured.step_s),
                         format_duration(predicted_s), 100.0 * (predicted_s / measured.step_s - 1.0));
   }
-  return text + fmt::format("  the fastest: layout {}\n", report.chosen + 1);
+  return report.chosen ? text + fmt::format("  the fastest: layout {}\n", *report.chosen + 1) : text;
 }
 
 std::string remedies_text(const std::vector<Remedy>& remedies) {

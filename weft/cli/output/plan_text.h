@@ -1,6 +1,7 @@
 // What `weft plan` prints about a search for layouts.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -21,11 +22,12 @@ struct PlanReport {
   std::string recipe = {};                    ///< path
   int ranks = 1;                              ///< number of ranks
   std::string hardware = {};                  ///< Hardware::name
-  SearchResult result = {};                   ///< of the search
-  OrderCheck order = {};                      ///< of result.best
+  SearchResult result = {};                   ///< of the search; `best` has those to show
+  int sought = 0;                             ///< layouts that the search looked for: those shown, or more
+  OrderCheck order = {};                      ///< of the fastest that it found
   std::vector<Remedy> remedies = {};          ///< if nothing fits
   std::vector<MeasuredLayout> measured = {};  ///< of result.best, with --measure
-  size_t chosen = 0;                          ///< index of the layout to take
+  std::optional<size_t> chosen = 0;           ///< index of the layout to take; empty: none could be measured
 };
 
 /// A table of the fastest layouts, each with what it is and what limits it.
@@ -34,16 +36,16 @@ std::string best_layouts_text(const std::vector<LayoutForecast>& best);
 std::string approach_text(Approach approach);
 /// The approach as one word or two, for scripts: "sharded states".
 std::string approach_name(Approach approach);
-/// Whether the order of the best holds, or which number decides it and what measures that number.
-std::string order_text(const OrderCheck& check);
+/// Whether the order of the best holds, or which number decides it and what measures that number; `shown`: layouts with a row.
+std::string order_text(const OrderCheck& check, size_t shown);
 /// What the search left out and why: the closest first, at most `most` groups.
 std::string left_out_text(const std::vector<LeftOut>& left_out, size_t most);
 /// How many layouts were searched, and what became of them.
-std::string counts_text(const SearchResult& result);
+std::string counts_text(const PlanReport& report);
 /// The space, a line per key.
 std::string space_text(const std::vector<std::string>& space);
-/// Measured steps beside predicted ones, and which layout is the fastest.
-std::string measured_text(const PlanReport& report);
+/// Measured steps beside predicted ones, and which layout is the fastest; `crowding` ends the first line (ranks/recipe_runs.h).
+std::string measured_text(const PlanReport& report, const std::string& crowding);
 /// What would make a layout fit, the cheapest first.
 std::string remedies_text(const std::vector<Remedy>& remedies);
 

@@ -5,6 +5,7 @@
 #include "weft/base/error.h"
 #include "weft/base/input_file.h"
 #include "weft/cli/ranks/recipe_runs.h"
+#include "weft/launch/rank_limits.h"
 #include "weft/plan/advice/auto_layout.h"
 #include "weft/study/scale_grid.h"
 #include "weft/study/scale_report.h"
@@ -37,11 +38,15 @@ ScaleResult result_of_run(const RecipeRun& run, const RecipeRunEnd& end) {
 
 }  // namespace
 
+void check_measurable(const Recipe& recipe, int ranks) {
+  check_rank_count(ranks);
+  if (recipe.save.folder.empty()) return;
+  throw InputError(fmt::format("{}: save.folder is set, but runs that only measure save nothing; leave it out", recipe.path));
+}
+
 std::vector<MeasuredLayout> measure_layouts(const Recipe& recipe, const std::vector<LayoutForecast>& layouts,
                                             const MeasureOptions& options) {
-  if (!recipe.save.folder.empty()) {
-    throw InputError(fmt::format("{}: save.folder is set, but runs that only measure save nothing; leave it out", recipe.path));
-  }
+  check_measurable(recipe, options.ranks);
   const FileDescriptor held = hold_results_folder(options.folder);
   std::vector<RecipeRun> runs;  // in rounds, so that a passing disturbance of the machine affects all alike
   for (int round = 0; round < options.rounds; ++round) {
@@ -60,11 +65,10 @@ std::vector<MeasuredLayout> measure_layouts(const Recipe& recipe, const std::vec
   return measured;
 }
 
-size_t fastest_measured(const std::vector<MeasuredLayout>& measured) {
-  size_t fastest = 0;
+std::optional<size_t> fastest_measured(const std::vector<MeasuredLayout>& measured) {
+  std::optional<size_t> fastest;
   for (size_t i = 0; i < measured.size(); ++i) {
-    const double best_s = measured[fastest].step_s;
-    if (measured[i].step_s > 0.0 && (best_s == 0.0 || measured[i].step_s < best_s)) fastest = i;
+    if (measured[i].failure.empty() && (!fastest || measured[i].step_s < measured[*fastest].step_s)) fastest = i;
   }
   return fastest;
 }

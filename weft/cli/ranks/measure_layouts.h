@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -21,12 +22,16 @@ struct MeasureOptions {
   std::string folder = {};                  ///< for summaries and logs; locked meanwhile
 };
 
-/// Trains each layout and returns its step, in their order. A layout that fails is a row with the reason. Throws InputError for
-/// a recipe that saves checkpoints, and Error if a signal ended the runs.
+/// Trains each layout and returns its step, in their order. A layout that fails is a row with the reason. Throws as
+/// check_measurable() does, and Error if a signal ended the runs.
 std::vector<MeasuredLayout> measure_layouts(const Recipe& recipe, const std::vector<LayoutForecast>& layouts,
                                             const MeasureOptions& options);
 
-/// Index of the fastest measured layout; 0 if none was measured.
-size_t fastest_measured(const std::vector<MeasuredLayout>& measured);
+/// Throws InputError for a recipe that saves checkpoints, which runs that only measure do not, and for more ranks than start
+/// here.
+void check_measurable(const Recipe& recipe, int ranks);
+
+/// Index of the fastest measured layout; empty if none was measured.
+std::optional<size_t> fastest_measured(const std::vector<MeasuredLayout>& measured);
 
 }  // namespace weft

@@ -63,10 +63,10 @@ FileDescriptor hold_results_folder(const std::string& path) {
   FileDescriptor folder(open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   if (folder.get() < 0 || flock(folder.get(), LOCK_EX | LOCK_NB) != 0) {
     if (errno != EWOULDBLOCK) {
-      throw InputError(
-          fmt::format("cannot lock the folder '{}': {}; name another --out", printable(path), std::strerror(errno)));
+      throw InputError(fmt::format("cannot lock the folder '{}': {}", printable(path), std::strerror(errno)));
     }
-    throw InputError(fmt::format("another study or scale is using '{}'; name another --out", printable(path)));
+    throw InputError(
+        fmt::format("another command is using '{}' for its results; wait for it, or use another folder", printable(path)));
   }
   return folder;
 }

@@ -138,6 +138,7 @@ OrderCheck check_order(const std::vector<LayoutForecast>& best, int world_size, 
         check.changes.push_back({.numbers = numbers.numbers,
                                  .slower = slower,
                                  .fastest = fastest,
+                                 .layout = best[fastest].text,
                                  .measured_by = measured_by(hardware, numbers.slow, numbers.measured_by)});
       }
     }

@@ -16,6 +16,7 @@ struct OrderChange {
   std::string numbers = {};      ///< which: "bytes per second between hosts"
   double slower = 1.0;           ///< factor on the time of what they describe: 1.1 or 1 / 1.1
   size_t fastest = 0;            ///< index of the layout that is the fastest then
+  std::string layout = {};       ///< its text
   std::string measured_by = {};  ///< what measures them: "weft netcheck"
 };
 

@@ -49,7 +49,7 @@ class Remedies {
     for (const std::string& key : options_.kept) {
       SearchOptions freed = options_;
       std::erase(freed.kept, key);
-      helps(fmt::format("without --keep {}", key), recipe_, world_size_, freed);
+      helps(fmt::format("if {} may change", key), recipe_, world_size_, freed);
     }
   }
 
