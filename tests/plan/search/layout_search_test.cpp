@@ -205,6 +205,7 @@ class Everything {
     EXPECT_LE(bounds_.seconds(counted), result.step_s);
     EXPECT_LE(bounds_.refined_seconds(counted), result.step_s);
     EXPECT_LE(bounds_.bytes(counted), result.bytes);
+    EXPECT_LE(bounds_.bytes_of_blocks(counted.choice), result.bytes);
   }
 
   const Case& of_;

@@ -81,6 +81,12 @@ double LayoutBounds::refined_seconds(const CountedChoice& layout) {
   return seconds(layout);
 }
 
+int64_t LayoutBounds::bytes_of_blocks(const LayoutChoice& choice) {
+  int64_t most = 0;
+  for (const BlockCost& block : blocks(choice).cost->blocks) most = std::max(most, block.forward_peak_bytes);
+  return most;
+}
+
 int64_t LayoutBounds::bytes(const CountedChoice& layout) { return least_bytes(state_inputs(layout), layout.choice.states); }
 
 /// Between the ends of a message at the least: stages of some columns may share a host.
@@ -126,6 +132,7 @@ StateInputs LayoutBounds::state_inputs(const CountedChoice& layout) {
           .weight_bytes = facts.weight_bytes,
           .gradient_bytes = facts.gradient_bytes,
           .micro_batches = layout.micro_batches,
+          .offload_bytes_per_s = hardware_.offload.bytes_per_s,
           .taken_from_compute = hardware_.collectives ? hardware_.collectives->taken_from_compute : 0.0,
           .keeps_order = facts.keeps_order};
 }

@@ -47,6 +47,8 @@ class LayoutBounds {
   double seconds(const CountedChoice& layout);
   /// A higher bound, which takes time for each task of the schedule.
   double refined_seconds(const CountedChoice& layout);
+  /// Least bytes of a rank in any layout with these blocks: those of one block's forward. More samples take no less.
+  int64_t bytes_of_blocks(const LayoutChoice& choice);
   /// Least bytes of the fullest rank.
   int64_t bytes(const CountedChoice& layout);
 

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
 #include <queue>
 #include <tuple>
 #include <utility>
@@ -112,13 +113,37 @@ class LayoutSearch {
       const std::string text = fmt::format("{} data-parallel ranks", choice.states.dp * choice.states.shard);
       if (!why.empty()) {
         refuse(text, text, why, std::ssize(states));
+      } else if (is_too_large(blocks)) {
+        refusals_.add_over_memory("larger micro-batches", too_large_[family_of(blocks)].second, std::ssize(states));
       } else if (const BlockFacts& facts = bounds_.blocks(choice); !facts.why_not.empty()) {
         refuse(facts.why_not, block_text(blocks), facts.why_not, std::ssize(states));
+      } else if (note_size(choice)) {
+        refusals_.add_over_memory("larger micro-batches", too_large_[family_of(blocks)].second, std::ssize(states));
       } else {
         const Step step = pipeline.pp == 1 ? Step::cut : Step::pipeline;
         push({.bound_s = bounds_.seconds_of_blocks(layout), .step = step, .layout = layout});
       }
     }
+  }
+
+  static BlockChoice family_of(BlockChoice blocks) {
+    blocks.micro = 0;
+    blocks.recompute.every = 0;
+    return blocks;
+  }
+
+  /// True if a smaller micro-batch is too large for a rank already.
+  bool is_too_large(const BlockChoice& blocks) const {
+    const auto found = too_large_.find(family_of(blocks));
+    return found != too_large_.end() && blocks.micro >= found->second.first;
+  }
+
+  /// Notes the micro-batch if one block of it alone is too large for a rank; returns whether it is.
+  bool note_size(const LayoutChoice& choice) {
+    const int64_t bytes = bounds_.bytes_of_blocks(choice);
+    if (static_cast<double>(bytes) <= limit_) return false;
+    too_large_.try_emplace(family_of(choice.blocks), choice.blocks.micro, bytes - static_cast<int64_t>(limit_));
+    return true;
   }
 
   /// Counts the layout's micro-batches; returns why there is no such number.
@@ -258,6 +283,8 @@ class LayoutSearch {
   std::shared_ptr<CostTable> costs_;
   LayoutBounds bounds_;
   Refusals refusals_;
+  /// By blocks without micro-batch and recompute: the smallest micro-batch that is too large, and by how many bytes.
+  std::map<BlockChoice, std::pair<int64_t, int64_t>> too_large_;
   std::priority_queue<Node> nodes_;
   int64_t num_nodes_ = 0;
   std::vector<Fitting> best_;  ///< ascending

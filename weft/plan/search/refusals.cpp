@@ -14,11 +14,11 @@ void Refusals::add_illegal(const std::string& key, const std::string& text, cons
   illegal_ += layouts;
 }
 
-void Refusals::add_over_memory(const std::string& text, int64_t bytes) {
+void Refusals::add_over_memory(const std::string& text, int64_t bytes, int64_t layouts) {
   const auto [found, is_new] = memory_groups_.try_emplace(text, OverMemory{.least_bytes = bytes});
   found->second.least_bytes = std::min(found->second.least_bytes, bytes);
-  ++found->second.layouts;
-  ++over_memory_;
+  found->second.layouts += layouts;
+  over_memory_ += layouts;
 }
 
 std::vector<LeftOut> Refusals::groups() const {

@@ -19,8 +19,8 @@ class Refusals {
  public:
   /// Layouts that no run accepts; `why` is the error. Those of one `key` make a group, with the first one's text and error.
   void add_illegal(const std::string& key, const std::string& text, const std::string& why, int64_t layouts);
-  /// A layout that needs `bytes` more than a rank has.
-  void add_over_memory(const std::string& text, int64_t bytes);
+  /// Layouts that need `bytes` more than a rank has, or more than that.
+  void add_over_memory(const std::string& text, int64_t bytes, int64_t layouts = 1);
 
   int64_t illegal() const { return illegal_; }
   int64_t over_memory() const { return over_memory_; }

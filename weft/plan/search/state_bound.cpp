@@ -30,11 +30,12 @@ class StateBound {
       : inputs_(inputs), states_(states), rings_(rings) {}
 
   double seconds() const {
-    double ready = 0.0, tail = 0.0;
+    double ready = 0.0, tail = 0.0, copied = 0.0;
     const double first = states_.level == ShardLevel::parameters ? gather(0) : 0.0;
     for (const RankBound& rank : inputs_.ranks) {
       const RankTraffic traffic = traffic_of(rank);
       const double end = first + std::max(rank.end_s, rank.last_start_s + traffic.last_sums.longest());
+      copied = std::max(copied, end + copy_seconds(rank));
       const double owned = static_cast<double>(numel(rank)) / shards();
       const double norm = inputs_.passes.norm_s * owned, update = inputs_.passes.update_s * owned;
       ready = std::max({ready, end + norm, traffic.all.longest(), rank.end_s + held_seconds(traffic.last_sums),
@@ -42,10 +43,23 @@ class StateBound {
       if (inputs_.ranks.size() == 1) ready = std::max(ready, rank.work_s + inputs_.taken_from_compute * traffic.all.longest());
       tail = std::max({tail, update + traffic.least_gather_s, traffic.gathers_after_s});
     }
-    return ready + tail;
+    return std::max(ready + tail, copied);
   }
 
  private:
+  /// Of offloaded state, around the updates: optimizer state both ways, weights back.
+  double copy_seconds(const RankBound& rank) const {
+    double numbers = 0.0;
+    for (const StageBlocks& stage : rank.stages) {
+      for (int b = stage.first; b < stage.last; ++b) {
+        const BlockCost& block = inputs_.cost.blocks[b];
+        numbers += static_cast<double>(block.numel) *
+                   ((states_.offload_optimizer ? 2.0 * block.states : 0.0) + (states_.offload_parameters ? 1.0 : 0.0));
+      }
+    }
+    return numbers * kFloatBytes / shards() / inputs_.offload_bytes_per_s;
+  }
+
   /// Of collectives that do not overlap compute. A pipeline's may fill its bubble, except those after the last backward.
   double held_seconds(const PortSeconds& traffic) const {
     double sum = 0.0;

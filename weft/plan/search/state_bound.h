@@ -23,8 +23,9 @@ struct StateInputs {
   int weight_bytes = 4;
   int gradient_bytes = 4;
   int micro_batches = 1;
-  double taken_from_compute = 0.0;  ///< CollectiveCosts::taken_from_compute
-  bool keeps_order = false;         ///< gradients are summed once per step, at every level
+  double offload_bytes_per_s = kFree;  ///< of the link to slower memory
+  double taken_from_compute = 0.0;     ///< CollectiveCosts::taken_from_compute
+  bool keeps_order = false;            ///< gradients are summed once per step, at every level
 };
 
 /// Least seconds of a step with these states.
