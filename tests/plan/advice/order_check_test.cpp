@@ -31,7 +31,10 @@ Hardware machine(double bytes_per_s) {
 Hardware with_rates(Hardware hardware) {
   hardware.kind = "cpu";
   hardware.operators.emplace();
-  for (const std::string& of : kOperatorClasses.all()) hardware.operators->rates.of.push_back({.of = of, .work_s = 1e-9});
+  for (const std::string& of : kOperatorClasses.all()) {
+    for (const int64_t bytes : {2, 4})
+      hardware.operators->rates.of.push_back({.of = of, .element_bytes = bytes, .work_s = 1e-9});
+  }
   return hardware;
 }
 
