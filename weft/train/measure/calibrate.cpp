@@ -77,10 +77,12 @@ double thread_power(const World& world, const Group& all, at::Device device, int
     const at::Tensor x = at::ones({2048, 768}), weight = at::ones({768, 768}), y = at::empty({2048, 768});
     const std::function<void()> calls[] = {[&] { multiply(y, x, weight); }, [&] { gelu_value(x); }, [&] { at::add(x, y); }};
     std::vector<double> one;
-    at::set_num_threads(1);
-    for (const auto& call : calls) one.push_back(OperatorClock(device, turns).seconds(call));
     at::set_num_threads(cores);
-    for (size_t i = 0; i < one.size(); ++i) power += std::log(one[i] / OperatorClock(device, turns).seconds(calls[i]));
+    const OperatorClock clock(device, turns);  // wall time, of one thread too
+    at::set_num_threads(1);
+    for (const auto& call : calls) one.push_back(clock.seconds(call));
+    at::set_num_threads(cores);
+    for (size_t i = 0; i < one.size(); ++i) power += std::log(one[i] / clock.seconds(calls[i]));
     power /= std::log(cores) * static_cast<double>(one.size());
     at::set_num_threads(threads);
   }
