@@ -6,7 +6,7 @@
 namespace weft {
 namespace {
 
-constexpr double kNever = std::numeric_limits<double>::infinity();
+constexpr double kNoChange = std::numeric_limits<double>::infinity();
 
 }  // namespace
 
@@ -97,7 +97,7 @@ std::vector<double> SharedCores::speeds(const Left& left, double now_s) const {
 
 // When traffic begins or ends.
 double SharedCores::next_change(double now_s) const {
-  double next = kNever;
+  double next = kNoChange;
   for (const Traffic& traffic : traffic_) {
     for (const double time : {traffic.begin_s, traffic.end_s}) next = time > now_s ? std::min(next, time) : next;
   }
