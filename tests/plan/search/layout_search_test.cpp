@@ -27,7 +27,7 @@ namespace {
 
 using ::testing::HasSubstr;
 
-constexpr unsigned kSpaces = test::cases(12);
+constexpr unsigned kSpaces = test::cases(16);
 
 /// A recipe; `batch` and `optimizer` are further keys of these sections.
 Recipe recipe_of(const std::string& model, const std::vector<std::string>& overrides = {}, const std::string& batch = "",
@@ -288,8 +288,8 @@ TEST(LayoutSearch, ItsRecipesHaveOnlyKeysThatAreRead) {
   for (const std::vector<std::string>& keys : {std::vector<std::string>{"layout.bucket_mb=1"},
                                                {"layout.shard_level=parameters", "layout.gathered_mb=64"},
                                                {"layout.pp=2", "layout.schedule=auto", "layout.schedule_activations=3"}}) {
-    const SearchResult found = search_layouts(gpt(keys), 4, nominal_hardware(), {.most = 100});
-    ASSERT_EQ(found.best.size(), 100U);
+    const SearchResult found = search_layouts(gpt(keys), 4, nominal_hardware(), {.most = 40});
+    ASSERT_EQ(found.best.size(), 40U);
     for (const LayoutForecast& layout : found.best) EXPECT_NO_THROW(check_recipe(layout.recipe)) << layout.text;
   }
 }

@@ -13,7 +13,7 @@ namespace weft {
 
 namespace {
 
-constexpr int64_t kFewElements = 64;  ///< whose bytes any cache holds
+constexpr int64_t kFewElements = 16;  ///< whose bytes any cache holds
 
 /// The frame of a step on one pipeline rank. Replicas make the mesh such that cp and tp lie on hosts as in the whole world.
 Program frame_of(const ModelCost& cost, LayoutOptions options, StepCounts counts, int replicas) {
