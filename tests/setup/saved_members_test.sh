@@ -47,7 +47,7 @@ MEMBERS = {
     ("weft/train/run/train.cpp", "Run"): {
         SAVED: "state_ trainer_ noise_",
         STEP: "loader_ evaluation_",  # a loader is made at the step at which the run resumes
-        START: "recipe_ options_ traced_step_ target_ lengths_ batches_ plan_ layout_ device_ world_ mesh_ data_ held_ saver_",
+        START: "recipe_ options_ traced_step_ target_ lengths_ batches_ plan_ held_mb_ layout_ device_ world_ mesh_ data_ held_ saver_",
         REPORTED: "meter_ report_ reports_ results_ running_ seconds_before_ times_ trend_",
     },
     ("weft/train/save/run_state.h", "RunState"): {SAVED: "name clock loss evaluation others best noise recipe data"},

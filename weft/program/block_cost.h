@@ -12,21 +12,21 @@ namespace weft {
 
 /// A collective that a block issues while it runs, in forward or backward.
 struct InnerCall {
-  AxisSet axes = {};       ///< axes of the ranks that take part: cp or tp
-  int rounds = 1;          ///< sequential messages
-  int64_t wire_bytes = 0;  ///< sent by each rank
-  double begins_at = 0.0;  ///< operations of the pass (Instruction::flops) before it
-  double waited_at = 0.0;  ///< operations before its wait: it overlaps those in between
-  bool operator==(const InnerCall&) const = default;
+  AxisSet axes = {};                                  ///< axes of the ranks that take part: cp or tp
+  int rounds = 1;                                     ///< sequential messages
+  int64_t wire_bytes = 0;                             ///< sent by each rank
+  double begins_at = 0.0;                             ///< operations of the pass (Instruction::flops) before it
+  double waited_at = 0.0;                             ///< operations before its wait: it overlaps those in between
+  bool operator==(const InnerCall&) const = default;  ///< member by member
 };
 
 /// Collectives that a block issues while it runs, in order.
 struct InnerCalls {
-  std::vector<InnerCall> forward = {};   ///< calls in its forward
-  std::vector<InnerCall> backward = {};  ///< calls in its backward
-  std::vector<InnerCall> input = {};     ///< calls in backward_input, if backward is split
-  std::vector<InnerCall> weight = {};    ///< calls in backward_weight
-  bool operator==(const InnerCalls&) const = default;
+  std::vector<InnerCall> forward = {};                 ///< calls in its forward
+  std::vector<InnerCall> backward = {};                ///< calls in its backward
+  std::vector<InnerCall> input = {};                   ///< calls in backward_input, if backward is split
+  std::vector<InnerCall> weight = {};                  ///< calls in backward_weight
+  bool operator==(const InnerCalls&) const = default;  ///< member by member
 };
 
 /// Cost of one block for one micro-batch. Measured on the meta device by nn/cost/measure_cost.h, or written by hand.

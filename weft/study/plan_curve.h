@@ -21,7 +21,7 @@ struct PlanBudget {
 
 /// One kind of hardware.
 struct CurveHardware {
-  Hardware hardware;
+  Hardware hardware;            ///< its numbers
   std::string path = {};        ///< of its file
   std::vector<int> ranks = {};  ///< numbers of ranks to search
 };
@@ -40,10 +40,10 @@ struct PlanPoint {
 
 /// All points, by hardware, then by ranks.
 struct PlanCurves {
-  std::string recipe = {};  ///< its path
-  int64_t batch = 0;        ///< samples per step
-  PlanBudget budget = {};   ///< for days and cost
-  std::vector<PlanPoint> points = {};
+  std::string recipe = {};             ///< its path
+  int64_t batch = 0;                   ///< samples per step
+  PlanBudget budget = {};              ///< for days and cost
+  std::vector<PlanPoint> points = {};  ///< in this order
 };
 
 /// Parses "gpus=8..4096", powers of two times the first, or "gpus=8,12,16". Throws InputError that names the option --what-if.
