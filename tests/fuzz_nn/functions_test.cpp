@@ -224,6 +224,7 @@ const std::set<std::string> kElsewhere = {
     "has_packed_kernel",
     "attend_packed",
     "attend_backward_fused",
+    "record_kernel",
     "token_major_like",  // behind attention() and attend(), which check
     "has_elements",
     "has_device_kernel",

@@ -20,6 +20,7 @@ std::vector<std::vector<const PlanPoint*>> lines_of(const PlanCurves& curves) {
   std::map<size_t, std::vector<const PlanPoint*>> by_line;
   for (const PlanPoint& point : curves.points) by_line[point.line].push_back(&point);
   std::vector<std::vector<const PlanPoint*>> lines;
+  lines.reserve(by_line.size());
   for (auto& [index, points] : by_line) lines.push_back(std::move(points));
   return lines;
 }

@@ -212,7 +212,8 @@ TEST(ContextAttentionOnMeta, CostsAreMeasuredWithoutDataOrPeers) {
                                    .head_width = width,
                                    .element_bytes = 2,
                                    .ranks = ranks};
-        EXPECT_EQ(cp.traffic().bytes, form.bytes(shape, AttentionPass::forward) + form.bytes(shape, AttentionPass::backward));
+        const int64_t bytes = form.bytes(shape, AttentionPass::forward) + form.bytes(shape, AttentionPass::backward);
+        EXPECT_EQ(cp.traffic().bytes, 2 * bytes) << "of a backward, and of one that adds to gradients";
       }
     }
   }

@@ -201,7 +201,7 @@ TEST(CheckPlan, RefusesBeforeItSearches) {
       {{"layout.pp=2", "layout.schedule=auto", "batch.global=2000000"}, "searches only up to"},
       {{"layout.pp=2", "layout.stages=\"1,1\""}, "has 2 blocks in all, but the model has 4"},
       {{"layout.pp=2", "layout.stage_gb=1", "layout.schedule=csv", "layout.schedule_file=none.csv"}, "none.csv"},
-      {{"layout.pp=2", "layout.stage_gb=1", "layout.schedule=gpipe", "batch.micro=8"},
+      {{"layout.pp=2", "layout.stage_gb=1", "layout.schedule=interleaved", "batch.micro=8"},
        "at least as many micro-batches as ranks"},
       {{"layout.pp=2", "layout.schedule=auto", "batch.micro=8"}, "at least as many micro-batches as ranks"},
       {{"layout.pp=2", "layout.stage_gb=1", "layout.schedule=interleaved", "layout.chunks=4"}, "stages"},

@@ -130,6 +130,7 @@ OrderCheck check_order(const std::vector<LayoutForecast>& best, int world_size, 
       Hardware changed = hardware;
       numbers.slow(changed, slower);
       std::vector<double> steps;
+      steps.reserve(close);
       for (size_t i = 0; i < close; ++i) {
         steps.push_back(recipe_simulation(best[i].recipe, world_size, changed, "", costs).simulation.step_s);
       }

@@ -84,7 +84,7 @@ class LayoutSearch {
  private:
   void push(Node node) {
     node.order = num_nodes_++;
-    nodes_.push(std::move(node));
+    nodes_.push(node);
   }
 
   int64_t num_states(const LayoutChoice& choice) const {

@@ -115,6 +115,7 @@ void refine(const PipelineInputs& inputs, std::vector<RankBound>& bounds) {
   const Pipeline pipeline(inputs);
   const Schedule& schedule = inputs.schedule.schedule;
   std::vector<StageTimes> times;
+  times.reserve(pipeline.stages.size());
   for (const StageBound& stage : pipeline.stages) {
     times.push_back({.forward = stage.forward,
                      .backward_input = stage.back - stage.recompute,

@@ -30,9 +30,11 @@ std::vector<LeftOut> Refusals::groups() const {
   }
   std::stable_sort(memory.begin(), memory.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
   std::vector<LeftOut> illegal;
+  illegal.reserve(illegal_groups_.size());
   for (const auto& [key, group] : illegal_groups_) illegal.push_back(group);
   std::stable_sort(illegal.begin(), illegal.end(), [](const LeftOut& a, const LeftOut& b) { return a.layouts > b.layouts; });
   std::vector<LeftOut> result;
+  result.reserve(memory.size() + illegal.size());
   for (auto& [bytes, group] : memory) result.push_back(std::move(group));
   result.insert(result.end(), illegal.begin(), illegal.end());
   return result;

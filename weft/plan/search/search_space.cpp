@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <string_view>
+#include <utility>
 
 #include "weft/base/divisors.h"
 #include "weft/base/error.h"
@@ -42,7 +43,7 @@ class Kept {
   /// The recipe's value if the key is kept, else all.
   template <class T>
   std::vector<T> or_all(std::string_view key, const T& value, std::vector<T> all) const {
-    return has(key) ? std::vector<T>{value} : all;
+    return has(key) ? std::vector<T>{value} : std::move(all);
   }
 
  private:
@@ -145,10 +146,12 @@ std::vector<std::string> lines_of(const SearchSpace& space) {
   };
   const auto names = [](const auto& values, const auto& table) {
     std::vector<std::string_view> result;
+    result.reserve(values.size());
     for (const auto& value : values) result.push_back(table.of(value));
     return result;
   };
   std::vector<std::string> recompute;
+  recompute.reserve(space.recompute.size());
   for (const auto& [attention, every] : space.recompute) {
     recompute.push_back(every > 1    ? fmt::format("every {} blocks", every)
                         : every == 1 ? "all blocks"

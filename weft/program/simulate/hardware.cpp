@@ -44,6 +44,37 @@ std::string_view stem(std::string_view name) {
 
 bool are_of_one_row(std::string_view a, std::string_view b) { return !stem(a).empty() && stem(a) == stem(b); }
 
+/// Checks costs of operators, collectives and software, and that they go together.
+void check_parts(const Hardware& hardware) {
+  if (hardware.operators) check_costs(*hardware.operators, named(hardware));
+  if (hardware.collectives) check_costs(*hardware.collectives, named(hardware));
+  if (hardware.software) check_costs(*hardware.software, named(hardware));
+  if (hardware.software && !hardware.operators) {
+    throw InputError(fmt::format("{}: [software] needs [products], [attention] and [memory_bound]", named(hardware)));
+  }
+  const bool changes_calls =
+      hardware.software && (hardware.software->calls_per_block != 1.0 || hardware.software->gradient_traffic != 1.0 ||
+                            hardware.software->hidden_gathers != 0.0);
+  if (changes_calls && !hardware.collectives) {
+    throw InputError(
+        fmt::format("{}: calls_per_block, gradient_traffic and hidden_gathers of [software] need [collectives]: add it, or "
+                    "leave them out",
+                    named(hardware)));
+  }
+  if (hardware.software && hardware.host_launch_s) {
+    throw InputError(fmt::format("{}: host_launch_s is for weft's own launches: remove it beside [software]", named(hardware)));
+  }
+  if (hardware.operators && !hardware.operators->rates.of.empty() && hardware.kind.empty()) {
+    throw InputError(fmt::format("{}: rates of operators are of one kind of device: add kind to [device]", named(hardware)));
+  }
+  if (hardware.operators && hardware.operators->rates.of.empty() && hardware.kind != kTargetDevices.of(TargetDevice::gpu)) {
+    throw InputError(
+        fmt::format("{}: costs of operators are for devices whose launches are counted: add kind = \"{}\" to "
+                    "[device]",
+                    named(hardware), kTargetDevices.of(TargetDevice::gpu)));
+  }
+}
+
 }  // namespace
 
 std::string named(const Hardware& hardware) { return fmt::format("hardware '{}'", shortened(hardware.name)); }
@@ -130,33 +161,7 @@ void check_hardware(const Hardware& hardware) {
   if (!hardware.host_launch_s && (hardware.graph_launch_s || hardware.host_wait_s)) {
     throw InputError(fmt::format("{}: graph_launch_s and host_wait_s need host_launch_s: add it to [device]", named(hardware)));
   }
-  if (hardware.operators) check_costs(*hardware.operators, named(hardware));
-  if (hardware.collectives) check_costs(*hardware.collectives, named(hardware));
-  if (hardware.software) check_costs(*hardware.software, named(hardware));
-  if (hardware.software && !hardware.operators) {
-    throw InputError(fmt::format("{}: [software] needs [products], [attention] and [memory_bound]", named(hardware)));
-  }
-  const bool changes_calls =
-      hardware.software && (hardware.software->calls_per_block != 1.0 || hardware.software->gradient_traffic != 1.0 ||
-                            hardware.software->hidden_gathers != 0.0);
-  if (changes_calls && !hardware.collectives) {
-    throw InputError(
-        fmt::format("{}: calls_per_block, gradient_traffic and hidden_gathers of [software] need [collectives]: add it, or "
-                    "leave them out",
-                    named(hardware)));
-  }
-  if (hardware.software && hardware.host_launch_s) {
-    throw InputError(fmt::format("{}: host_launch_s is for weft's own launches: remove it beside [software]", named(hardware)));
-  }
-  if (hardware.operators && !hardware.operators->rates.of.empty() && hardware.kind.empty()) {
-    throw InputError(fmt::format("{}: rates of operators are of one kind of device: add kind to [device]", named(hardware)));
-  }
-  if (hardware.operators && hardware.operators->rates.of.empty() && hardware.kind != kTargetDevices.of(TargetDevice::gpu)) {
-    throw InputError(
-        fmt::format("{}: costs of operators are for devices whose launches are counted: add kind = \"{}\" to "
-                    "[device]",
-                    named(hardware), kTargetDevices.of(TargetDevice::gpu)));
-  }
+  check_parts(hardware);
   if (hardware.cores.per_host < 0) check_positive(hardware, "cores.per_host", static_cast<double>(hardware.cores.per_host));
   check_time(hardware, "cores.thread_power", hardware.cores.thread_power);
   check_time(hardware, "cores.network_share", hardware.cores.network_share);
