@@ -60,6 +60,7 @@ std::optional<SharedCores::End> SharedCores::first_end() const {
 }
 
 std::optional<SharedCores::End> SharedCores::take_first(double next_s) {
+  if (!are_short_) return {};
   const std::optional<End> end = first_end();
   if (!end || next_s < end->time_s) return {};
   advance(end->time_s);
