@@ -1,6 +1,7 @@
 #include "weft/engine/device_memory.h"
 
 #include <c10/core/CachingDeviceAllocator.h>
+#include <c10/util/Exception.h>
 
 #include "weft/comm/graph/device_graph.h"
 
@@ -24,6 +25,16 @@ std::optional<DeviceMemory> device_memory(c10::Device device) {
   return DeviceMemory{.allocated = stats.allocated_bytes[all].current,
                       .peak_allocated = stats.allocated_bytes[all].peak,
                       .peak_reserved = stats.reserved_bytes[all].peak};
+}
+
+std::optional<int64_t> device_bytes(c10::Device device) {
+  c10::DeviceAllocator* allocator = allocator_of(device);
+  if (!allocator) return std::nullopt;
+  try {
+    return static_cast<int64_t>(allocator->getMemoryInfo(with_index(device).index()).second);
+  } catch (const c10::Error&) {  // not implemented
+    return std::nullopt;
+  }
 }
 
 void reset_device_peaks(c10::Device device) {

@@ -18,6 +18,9 @@ struct DeviceMemory {
 /// Statistics of the device's allocator; nullopt for a device whose allocator has none, such as the CPU and the meta device.
 std::optional<DeviceMemory> device_memory(c10::Device device);
 
+/// Bytes that the device has; nullopt for one that does not say, such as the CPU.
+std::optional<int64_t> device_bytes(c10::Device device);
+
 /// Resets the peaks to what is held now; nothing for a device without statistics.
 void reset_device_peaks(c10::Device device);
 

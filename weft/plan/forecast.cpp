@@ -72,7 +72,7 @@ RecipeSimulation simulated(const Recipe& recipe, Plan plan, const StepInputs& in
 }  // namespace
 
 Hardware with_threads(Hardware hardware, const Recipe& recipe, int world_size) {
-  hardware.cores.threads = threads_of(recipe, world_size, hardware);
+  if (hardware.cores.per_host > 0) hardware.cores.threads = threads_of(recipe, world_size, hardware);
   return hardware;
 }
 

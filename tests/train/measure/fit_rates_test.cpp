@@ -7,6 +7,8 @@
 #include <cmath>
 #include <random>
 
+#include "weft/program/simulate/operator_time.h"
+
 namespace weft::fit_rates_test {
 namespace {
 
@@ -48,6 +50,20 @@ TEST(FitRates, FindsTheRatesOfSamples) {
     EXPECT_EQ(errors[0].samples, 200);
     EXPECT_LE(errors[0].median, 1e-6 + noise);
     EXPECT_LE(errors[0].median, errors[0].largest);
+  }
+}
+
+/// Simulated with as many threads as it was measured with, an operator takes what was measured.
+TEST(FitRates, RatesOfOneThreadPriceAnyNumberOfThreads) {
+  const OperatorWork work{.kind = OperatorKind::memory, .bytes = 1 << 24, .elements = 1 << 22};
+  const OperatorRate known{
+      .of = "other", .start_s = 1e-5, .work_s = 1e-11, .byte_s = 2e-11, .far_byte_s = 4e-11, .extra_s = 1e-10};
+  const OperatorRates measured{.near_bytes = kNear, .of = {known}};
+  for (const int threads : {1, 2, 8}) {
+    Hardware hardware{.kind = "cpu", .cores = {.per_host = 8, .thread_power = 0.9, .threads = threads}};
+    hardware.operators = OperatorCosts{.rates = rates_of_one_thread(measured, threads, 0.9)};
+    const double seconds = operator_seconds(work, hardware);
+    EXPECT_NEAR(seconds / rated_seconds(work, measured, "x"), 1.0, 1e-9) << threads;
   }
 }
 

@@ -67,8 +67,10 @@ void calibrate_here(const World& world, const CalibrateArguments& arguments) {
 }
 
 int run_calibrate(const CalibrateArguments& arguments) {
-  if (arguments.num_ranks) leave_outer_place();
-  check_writable(arguments.output);
+  if (arguments.num_ranks) {
+    leave_outer_place();
+    check_writable(arguments.output);
+  }
   if (arguments.num_ranks.value_or(1) > 1) {
     LaunchOptions options;
     options.num_ranks = *arguments.num_ranks;

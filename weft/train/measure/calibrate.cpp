@@ -6,11 +6,9 @@
 #include <ATen/ops/empty_like.h>
 #include <ATen/ops/ones.h>
 #include <ATen/ops/zeros.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <cmath>
-#include <ctime>
 #include <functional>
 #include <string>
 
@@ -22,6 +20,7 @@
 #include "weft/nn/target_scope.h"
 #include "weft/train/measure/instruction_time.h"
 #include "weft/train/measure/link_times.h"
+#include "weft/train/measure/memory_of_rank.h"
 #include "weft/train/measure/operator_clock.h"
 #include "weft/train/measure/operator_samples.h"
 
@@ -91,23 +90,17 @@ double thread_power(const World& world, const Group& all, at::Device device, int
   return cores > 1 ? four_digits(std::clamp(sums[0] / sums[1], 0.0, 1.0)) : 1.0;
 }
 
-double cpu_seconds(clockid_t clock) {
-  timespec time{};
-  ::clock_gettime(clock, &time);
-  return static_cast<double>(time.tv_sec) + 1e-9 * static_cast<double>(time.tv_nsec);
-}
-
 /// Part of a core that threads other than the caller's take while all-reduces cross hosts.
 double network_share(const Group& all) {
   constexpr int64_t kNumel = 1 << 20;
   constexpr int kCalls = 4;
   const at::Tensor buffer = at::zeros({kNumel});
   all.all_reduce(buffer, ReduceOp::sum, "calibrate").wait();
-  const double wall = cpu_seconds(CLOCK_MONOTONIC), process = cpu_seconds(CLOCK_PROCESS_CPUTIME_ID),
-               own = cpu_seconds(CLOCK_THREAD_CPUTIME_ID);
+  const double wall = clock_seconds(CLOCK_MONOTONIC), process = clock_seconds(CLOCK_PROCESS_CPUTIME_ID),
+               own = clock_seconds(CLOCK_THREAD_CPUTIME_ID);
   for (int i = 0; i < kCalls; ++i) all.all_reduce(buffer, ReduceOp::sum, "calibrate").wait();
-  const double others = (cpu_seconds(CLOCK_PROCESS_CPUTIME_ID) - process) - (cpu_seconds(CLOCK_THREAD_CPUTIME_ID) - own);
-  return mean_over_ranks({others / (cpu_seconds(CLOCK_MONOTONIC) - wall)}, all, at::kCPU)[0];
+  const double others = (clock_seconds(CLOCK_PROCESS_CPUTIME_ID) - process) - (clock_seconds(CLOCK_THREAD_CPUTIME_ID) - own);
+  return mean_over_ranks({others / (clock_seconds(CLOCK_MONOTONIC) - wall)}, all, at::kCPU)[0];
 }
 
 HostCores measure_cores(const World& world, const Group& all, at::Device device, int turns) {
@@ -130,15 +123,17 @@ Calibration calibrate(const World& world, const GroupOptions& options, int turns
                                   .narrow_flops = most_flops(samples, 2),
                                   .overlap = !device.is_cpu()},
                      .errors = {}};
-  OperatorRates rates = fit_rates(samples, &result.errors);
-  round_rates(rates);
+  const int threads = at::get_num_threads();
+  const OperatorRates rates = fit_rates(samples, &result.errors);
   result.hardware.operators = OperatorCosts{.rates = rates};
-  result.hardware.launch_s = four_digits(instruction_time(world, result.hardware, at::get_num_threads()));
-  result.hardware.memory_bytes =
-      static_cast<double>(::sysconf(_SC_PHYS_PAGES)) * static_cast<double>(::sysconf(_SC_PAGESIZE)) / world.local_size();
+  result.hardware.launch_s = four_digits(instruction_time(world, result.hardware, threads, options.timeout));
+  result.hardware.memory_bytes = memory_of_rank(world, device);
   result.hardware.memory_bytes_per_s = mean_over_ranks({copy_rate(all, device)}, all, device)[0];
   measure_links(result.hardware, world, options);
   result.hardware.cores = measure_cores(world, all, device, turns);
+  OperatorRates& written = result.hardware.operators->rates;
+  if (device.is_cpu()) written = rates_of_one_thread(rates, threads, result.hardware.cores.thread_power);
+  round_rates(written);
   check_hardware(result.hardware);
   return result;
 }

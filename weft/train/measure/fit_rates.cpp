@@ -152,4 +152,12 @@ OperatorRates fit_rates(const std::vector<OperatorSample>& samples, std::vector<
   return rates;
 }
 
+OperatorRates rates_of_one_thread(OperatorRates rates, int threads, double power) {
+  const double longer = std::pow(threads, power);
+  for (OperatorRate& rate : rates.of) {
+    for (double* value : {&rate.start_s, &rate.work_s, &rate.byte_s, &rate.far_byte_s, &rate.extra_s}) *value *= longer;
+  }
+  return rates;
+}
+
 }  // namespace weft

@@ -22,4 +22,7 @@ struct FitError {
 /// is the power of two that does so best. Reports the errors to `errors`, in the order of classes.
 OperatorRates fit_rates(const std::vector<OperatorSample>& samples, std::vector<FitError>* errors = nullptr);
 
+/// Rates of one thread, from those that `threads` threads of a rank have, which compute threads^power times as fast.
+OperatorRates rates_of_one_thread(OperatorRates rates, int threads, double power);
+
 }  // namespace weft

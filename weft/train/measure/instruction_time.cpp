@@ -20,13 +20,15 @@ model = {{ name = "gpt", layers = 4, heads = 2, width = 16, context = 8 }}
 data = {{ name = "text", tokenizer = "bytes" }}
 batch = {{ global = {} }}
 optimizer = {{ name = "sgd", lr = 1e-3 }}
-run = {{ steps = 1, device = "{}", threads = {} }}
+run = {{ steps = 1, device = "{}", threads = {}, timeout_s = {} }}
 )";
 
 }  // namespace
 
-double instruction_time(const World& world, const Hardware& hardware, int threads) {
-  const Recipe recipe = parse_recipe(fmt::format(kTinyRecipe, world.size(), hardware.kind, threads), "calibrate");
+double instruction_time(const World& world, const Hardware& hardware, int threads, std::chrono::milliseconds timeout) {
+  const Recipe recipe = parse_recipe(
+      fmt::format(kTinyRecipe, world.size(), hardware.kind, threads, std::chrono::duration<double>(timeout).count()),
+      "calibrate");
   const Hardware timed = profile(recipe, world);
   const Plan plan = plan_without_program(recipe, world.size());
   std::vector<double> rest;

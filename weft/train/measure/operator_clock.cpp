@@ -6,7 +6,6 @@
 #include <ATen/ops/zeros.h>
 
 #include <algorithm>
-#include <ctime>
 #include <vector>
 
 #include "weft/base/median.h"
@@ -18,13 +17,13 @@ constexpr int64_t kOtherBytes = 8 << 20;
 constexpr int kLeastCalls = 3, kDeviceCalls = 20;  // a device's calls are timed together
 constexpr double kTurn_s = 1.5e-3;
 
-double read(clockid_t clock) {
+}  // namespace
+
+double clock_seconds(clockid_t clock) {
   timespec time{};
   ::clock_gettime(clock, &time);
   return static_cast<double>(time.tv_sec) + 1e-9 * static_cast<double>(time.tv_nsec);
 }
-
-}  // namespace
 
 OperatorClock::OperatorClock(at::Device device, int turns)
     : device_(device), turns_(turns), is_one_thread_(device.is_cpu() && at::get_num_threads() == 1) {
@@ -33,7 +32,7 @@ OperatorClock::OperatorClock(at::Device device, int turns)
   reading_s_ = seconds([] {});
 }
 
-double OperatorClock::now() const { return read(is_one_thread_ ? CLOCK_THREAD_CPUTIME_ID : CLOCK_MONOTONIC); }
+double OperatorClock::now() const { return clock_seconds(is_one_thread_ ? CLOCK_THREAD_CPUTIME_ID : CLOCK_MONOTONIC); }
 
 // Operators of a device run in order: a value made after them is there once they are done.
 void OperatorClock::wait() const {

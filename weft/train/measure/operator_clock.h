@@ -6,9 +6,13 @@
 
 #include <ATen/core/Tensor.h>
 
+#include <ctime>
 #include <functional>
 
 namespace weft {
+
+/// What a clock of the system shows, in seconds.
+double clock_seconds(clockid_t clock);
 
 class OperatorClock {
  public:

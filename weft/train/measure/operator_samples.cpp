@@ -77,6 +77,8 @@ constexpr std::array<AttentionShape, 7> kAttentions = {
 constexpr std::array<std::array<int64_t, 2>, 7> kRows = {
     {{1, 64}, {64, 192}, {512, 192}, {2048, 192}, {2048, 768}, {4096, 768}, {8192, 1024}}};
 
+constexpr double kLeastDifference = 0.1;  ///< of two times, as a share of the longer one
+
 class OperatorSampler {
  public:
   OperatorSampler(at::Device device, int turns, const Call& before) : device_(device), before_(before), clock_(device, turns) {}
@@ -111,6 +113,11 @@ class OperatorSampler {
     samples_.push_back({of, element_bytes_, load, seconds});
   }
   void add(const OperatorWork& work, const Call& call) { add(class_of(work), load_of(work), seconds(call)); }
+
+  /// What a call takes longer than another; nothing if most of the difference may be noise.
+  void add_difference(const OperatorWork& work, double longer, double shorter) {
+    if (longer - shorter >= kLeastDifference * longer) add(class_of(work), load_of(work), longer - shorter);
+  }
 
   /// An operator that reads or writes all of these tensors.
   void add(MemoryClass of, bool is_backward, std::initializer_list<at::Tensor> tensors, const Call& call) {
@@ -192,7 +199,7 @@ class OperatorSampler {
       run_backward(Tensors{attention(leaf, s.heads)}, {gradient});
     });
     work.is_backward = true;
-    add(class_of(work), load_of(work), std::max(both - forward, 1e-9));
+    add_difference(work, both, forward);
   }
 
   void norms(int64_t rows, int64_t width) {
@@ -236,7 +243,7 @@ class OperatorSampler {
     const double whole = seconds([&] { dropout(x, 0.1, key, 0); });
     const at::Tensor mask = at::zeros(x.sizes(), options_.dtype(at::kBool));
     const double without = seconds([&] { at::mul(x, 1.1).masked_fill_(mask, 0); });
-    add(OperatorClass::dropout, load_of(memory_work(MemoryClass::dropout, false, {mask})), std::max(whole - without, 1e-9));
+    add_difference(memory_work(MemoryClass::dropout, false, {mask}), whole, without);
   }
 
   void losses(int64_t rows, int64_t width) {

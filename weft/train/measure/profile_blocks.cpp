@@ -8,7 +8,6 @@
 #include <ATen/ops/randn.h>
 #include <ATen/ops/zeros.h>
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <map>
@@ -21,6 +20,7 @@
 #include "weft/recipe/build/build_model.h"
 #include "weft/recipe/build/build_optimizer.h"
 #include "weft/train/measure/link_times.h"
+#include "weft/train/measure/memory_of_rank.h"
 #include "weft/train/run/options_of_recipe.h"
 
 namespace weft {
@@ -180,8 +180,7 @@ class Profiler {
 
   /// Adds memory, and the links between these ranks; other links are not measured.
   void add_machine(Hardware& hardware, const Group& group) const {
-    hardware.memory_bytes =
-        static_cast<double>(::sysconf(_SC_PHYS_PAGES)) * static_cast<double>(::sysconf(_SC_PAGESIZE)) / world_.local_size();
+    hardware.memory_bytes = memory_of_rank(world_, device_);
     hardware.memory_bytes_per_s = mean_over_ranks({measure_memory(group, device_)}, group, device_)[0];
     measure_links(hardware, world_, trainer_options(recipe_, plan_.layout, device_).communication);
   }
