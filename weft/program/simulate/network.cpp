@@ -115,12 +115,11 @@ const Ring& Network::ring(AxisSet axes, int block) {
   if (!is_new) return ring;
   const AxisSet along = block >= 0 ? kPipelineAxis : axes, others = AxisSet::of_bits(kAllAxes.bits() & ~along.bits());
   const int on_host = std::min(hardware_.ranks_per_host, ranks_.mesh().world());
-  std::vector<bool> seen(on_host,
-                         false);  // all lines have the same steps: those that begin at the same place of a host are alike
-  for (const int first : ranks_.members(0, others)) {
-    auto known = seen[first % on_host];
-    if (!known) add_line(ring, ranks_.members(first, axes, block), axes);
-    known = true;
+  std::vector<bool> seen(on_host, false);
+  for (const int first : ranks_.members(0, others)) {  // lines that begin at the same place of a host are alike
+    if (seen[first % on_host]) continue;
+    seen[first % on_host] = true;
+    add_line(ring, ranks_.members(first, axes, block), axes);
   }
   return ring;
 }

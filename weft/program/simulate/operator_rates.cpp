@@ -56,20 +56,20 @@ OperatorClass memory_class(const OperatorWork& x) {
 }
 
 OperatorLoad product_load(const OperatorWork& x) {
-  const double rows = real(x.rows), columns = real(x.columns), inner = real(x.inner);
+  const double rows = real(x.rows), columns = real(x.columns), inner = real(x.inner), window = x.window;
   const double each = x.element_bytes * real(x.batch);
-  if (x.form == ProductForm::plain || x.form == ProductForm::turned) {
-    return {.work = x.flops(), .bytes = each * (rows * inner + inner * columns + (x.adds ? 2.0 : 1.0) * rows * columns)};
-  }
-  const double window = x.window;
   switch (x.form) {
+    case ProductForm::plain:
+    case ProductForm::turned:
+      break;
+    case ProductForm::convolution:
+      return {.work = x.flops(), .bytes = each * rows * (inner / window + columns), .extra = each * columns * inner};
     case ProductForm::image:
       return {.work = x.flops(), .bytes = each * rows * (columns / window + inner), .extra = each * columns * inner};
     case ProductForm::filters:
       return {.work = x.flops(), .bytes = each * inner * (columns / window + rows), .extra = each * rows * columns};
-    default:
-      return {.work = x.flops(), .bytes = each * rows * (inner / window + columns), .extra = each * columns * inner};
   }
+  return {.work = x.flops(), .bytes = each * (rows * inner + inner * columns + (x.adds ? 2.0 : 1.0) * rows * columns)};
 }
 
 OperatorLoad attention_load(const OperatorWork& x) {

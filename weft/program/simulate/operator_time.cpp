@@ -104,8 +104,8 @@ double operator_seconds(const OperatorWork& work, const Hardware& hardware) {
   return memory_bound_seconds(as_double(work.bytes), 1, hardware);
 }
 
-OperatorTimes operator_times(const PassOperators& operators, const Hardware& hardware) {
-  OperatorTimes times;
+ComputingTimes operator_times(const PassOperators& operators, const Hardware& hardware) {
+  ComputingTimes times;
   for (const OperatorWork& work : operators) {
     double& sum = work.kind == OperatorKind::product     ? times.products
                   : work.kind == OperatorKind::attention ? times.attention

@@ -6,8 +6,8 @@
 #pragma once
 
 #include "weft/base/operator_work.h"
+#include "weft/program/simulate/computing_times.h"
 #include "weft/program/simulate/hardware.h"
-#include "weft/program/simulate/operator_times.h"
 
 namespace weft {
 
@@ -15,7 +15,7 @@ namespace weft {
 double operator_seconds(const OperatorWork& work, const Hardware& hardware);
 
 /// Times of all launches of a pass.
-OperatorTimes operator_times(const PassOperators& operators, const Hardware& hardware);
+ComputingTimes operator_times(const PassOperators& operators, const Hardware& hardware);
 
 /// Time of `launches` operators that move `bytes` through memory.
 double memory_bound_seconds(double bytes, int launches, const Hardware& hardware);

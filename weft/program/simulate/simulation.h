@@ -6,7 +6,7 @@
 
 #include "weft/program/memory.h"
 #include "weft/program/program.h"
-#include "weft/program/simulate/operator_times.h"
+#include "weft/program/simulate/computing_times.h"
 #include "weft/program/timed.h"
 
 namespace weft {
@@ -33,7 +33,7 @@ struct SimulatedRank {
   double first_work_s = 0.0;  ///< when its first forward or backward starts
   double last_work_s = 0.0;   ///< when its last forward or backward ends
   double busy_s = 0.0;        ///< time that the compute lane works
-  OperatorTimes computing;    ///< the same by kind of operator
+  ComputingTimes computing;   ///< the same by kind of operator
   double span_work_s = 0.0;   ///< part of busy_s between first_work_s and last_work_s
   double exposed_s = 0.0;     ///< compute lane idle while bytes that it needs are in flight
   double waiting_s = 0.0;     ///< compute lane idle for other ranks: the bubble, and other ranks' delays
@@ -42,6 +42,7 @@ struct SimulatedRank {
   int host_waits = 0;         ///< how often the host waits for the device before it goes on with the step
   double flops = 0.0;         ///< operations, recompute included
   double recompute_flops = 0.0;  ///< part of flops in recompute
+  double recompute_s = 0.0;      ///< part of busy_s in recompute, without what slows it
   MemoryEstimate memory;         ///< peaks by category; activations in time order
 };
 

@@ -69,13 +69,13 @@ PassOperators attention_of(const PassOperators& operators) {
 }
 
 /// The device waits for a host that takes `seconds` to launch a pass.
-void wait_for_launches(OperatorTimes& times, double seconds) { times.overhead += std::max(0.0, seconds - times.total()); }
+void wait_for_launches(ComputingTimes& times, double seconds) { times.overhead += std::max(0.0, seconds - times.total()); }
 
 /// Times of a pass: of attention apart, also where it consists of products and a softmax.
-OperatorTimes times_by(const PassOperators& operators, const Hardware& hardware) {
+ComputingTimes times_by(const PassOperators& operators, const Hardware& hardware) {
   const SoftwareCosts& software = *hardware.software;
-  OperatorTimes times = operator_times(run_by(software, operators), hardware);
-  const OperatorTimes core = operator_times(run_by(software, attention_of(operators)), hardware);
+  ComputingTimes times = operator_times(run_by(software, operators), hardware);
+  const ComputingTimes core = operator_times(run_by(software, attention_of(operators)), hardware);
   times.products -= core.products;
   times.memory_bound -= core.memory_bound;
   times.attention = software.fused_attention ? core.attention / software.attention_rate : core.total();
@@ -106,16 +106,16 @@ double loss_bytes(const SoftwareCosts& software, const PassOperators& operators)
   return software.loss_bytes * software.traffic_factor * static_cast<double>(logits);
 }
 
-std::array<OperatorTimes, kNumPasses> software_times(const BlockOperators& block, const Hardware& hardware) {
+std::array<ComputingTimes, kNumPasses> software_times(const BlockOperators& block, const Hardware& hardware) {
   const SoftwareCosts& software = *hardware.software;
-  std::array<OperatorTimes, kNumPasses> times{};
-  const auto at = [&times](BlockPass pass) -> OperatorTimes& { return times[static_cast<size_t>(pass)]; };
+  std::array<ComputingTimes, kNumPasses> times{};
+  const auto at = [&times](BlockPass pass) -> ComputingTimes& { return times[static_cast<size_t>(pass)]; };
   for (int pass = 0; pass < kNumPasses; ++pass) times[pass] = times_by(block.passes[pass], hardware);
   const PassOperators& forward = block.of(BlockPass::forward);
   if (attention_of(forward).empty()) return times;  // no layer
-  const OperatorTimes once = at(BlockPass::forward);
-  const OperatorTimes again = {software.repeated_products * once.products, software.repeated_attention * once.attention,
-                               software.repeated_memory_bound * once.memory_bound, 0.0};
+  const ComputingTimes once = at(BlockPass::forward);
+  const ComputingTimes again = {software.repeated_products * once.products, software.repeated_attention * once.attention,
+                                software.repeated_memory_bound * once.memory_bound, 0.0};
   wait_for_launches(at(BlockPass::forward), software.block_launch_s);
   at(BlockPass::forward).overhead += software.block_s;
   for (const BlockPass pass : {BlockPass::backward, BlockPass::adding_backward, BlockPass::input}) {

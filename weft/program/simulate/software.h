@@ -19,7 +19,7 @@ PassOperators run_by(const SoftwareCosts& software, const PassOperators& operato
 double loss_bytes(const SoftwareCosts& software, const PassOperators& operators);
 
 /// Times of a block's passes on hardware with SoftwareCosts, with what a layer's backward repeats and what its host takes.
-std::array<OperatorTimes, kNumPasses> software_times(const BlockOperators& block, const Hardware& hardware);
+std::array<ComputingTimes, kNumPasses> software_times(const BlockOperators& block, const Hardware& hardware);
 
 /// True if the software computes while this instruction moves bytes.
 bool software_overlaps(const SoftwareCosts& software, const Instruction& moves, ShardLevel level);

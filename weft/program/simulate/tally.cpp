@@ -143,7 +143,8 @@ void tally(const Program& program, const WorkTime& work, SimulatedRank& rank) {
   std::vector<bool> ran(static_cast<size_t>(program.num_blocks()) * program.micro_batches, false);
   for (int i = 0; i < static_cast<int>(list.size()); ++i) {
     const Instruction& x = list[i];
-    OperatorTimes own = work.times(x);
+    ComputingTimes own = work.times(x);
+    const double alone_s = own.total();
     own.overhead += rank.spans[i].beside_s;
     const double own_s = own.total();
     rank.computing += own;
@@ -154,7 +155,10 @@ void tally(const Program& program, const WorkTime& work, SimulatedRank& rank) {
     rank.flops += x.flops;
     if (x.op != Op::forward) continue;
     auto once = ran[static_cast<size_t>(x.first) * program.micro_batches + x.micro];
-    if (once) rank.recompute_flops += x.flops;
+    if (once) {
+      rank.recompute_flops += x.flops;
+      rank.recompute_s += alone_s;
+    }
     once = true;
   }
   rank.exposed_s = exposure.total();

@@ -13,7 +13,7 @@ bool computes(Op op) {
          op == Op::update;
 }
 
-OperatorTimes moving(double bytes, int launches, const Hardware& hardware) {
+ComputingTimes moving(double bytes, int launches, const Hardware& hardware) {
   return {.memory_bound = memory_bound_seconds(bytes, launches, hardware)};
 }
 
@@ -39,27 +39,27 @@ WorkTime::WorkTime(const Program& program, const Hardware& hardware)
   }
 }
 
-OperatorTimes WorkTime::times(const Instruction& x) const {
+ComputingTimes WorkTime::times(const Instruction& x) const {
   if (!computes(x.op)) return {};
   const std::optional<double> known = measured(x);
-  OperatorTimes times = known ? OperatorTimes{.overhead = *known} : unmeasured(x);
+  ComputingTimes times = known ? ComputingTimes{.overhead = *known} : unmeasured(x);
   times.overhead += hardware_.launch_s;
   return times;
 }
 
-OperatorTimes WorkTime::unmeasured(const Instruction& x) const {
-  if (const std::optional<OperatorTimes> counted = by_operators(x)) return *counted;
+ComputingTimes WorkTime::unmeasured(const Instruction& x) const {
+  if (const std::optional<ComputingTimes> counted = by_operators(x)) return *counted;
   return {.overhead = std::max(x.flops / rate_, moved_bytes(x) / hardware_.memory_bytes_per_s)};
 }
 
-std::optional<OperatorTimes> WorkTime::by_operators(const Instruction& x) const {
+std::optional<ComputingTimes> WorkTime::by_operators(const Instruction& x) const {
   if (!hardware_.operators) return {};
   if (x.op == Op::loss) return program_.loss_operators.empty() ? std::nullopt : std::optional(loss_);
-  if (x.op == Op::update) return OperatorTimes{.memory_bound = update_seconds(moved_bytes(x), x.last - x.first, hardware_)};
+  if (x.op == Op::update) return ComputingTimes{.memory_bound = update_seconds(moved_bytes(x), x.last - x.first, hardware_)};
   if (x.op != Op::forward && !is_backward(x.op)) return moving(moved_bytes(x), x.last - x.first, hardware_);
-  const PassTimes* passes = operators_[x.first];
+  const TimesByPass* passes = operators_[x.first];
   if (passes == nullptr) return {};
-  OperatorTimes times = (*passes)[static_cast<size_t>(pass_of(x))];
+  ComputingTimes times = (*passes)[static_cast<size_t>(pass_of(x))];
   if (hardware_.software && adds_gradients(x.op))
     times += moving(hardware_.software->accumulate_bytes * elements(x), 0, hardware_);
   return times;

@@ -13,8 +13,8 @@
 #include <vector>
 
 #include "weft/program/program.h"
+#include "weft/program/simulate/computing_times.h"
 #include "weft/program/simulate/hardware.h"
-#include "weft/program/simulate/operator_times.h"
 
 namespace weft {
 
@@ -30,7 +30,7 @@ class WorkTime {
   double seconds(const Instruction& instruction) const { return times(instruction).total(); }
 
   /// The same by kind of operator; overhead where only operations and bytes are known, or the time was measured.
-  OperatorTimes times(const Instruction& instruction) const;
+  ComputingTimes times(const Instruction& instruction) const;
 
   /// True if the time of seconds() was measured, which includes the block's communication.
   bool is_measured(const Instruction& instruction) const { return measured(instruction).has_value(); }
@@ -40,8 +40,8 @@ class WorkTime {
 
  private:
   std::optional<double> measured(const Instruction& instruction) const;
-  OperatorTimes unmeasured(const Instruction& instruction) const;
-  std::optional<OperatorTimes> by_operators(const Instruction& instruction) const;
+  ComputingTimes unmeasured(const Instruction& instruction) const;
+  std::optional<ComputingTimes> by_operators(const Instruction& instruction) const;
   BlockPass pass_of(const Instruction& instruction) const;
   double moved_bytes(const Instruction& instruction) const;
   double elements(const Instruction& instruction) const;  // elements of its blocks
@@ -49,12 +49,12 @@ class WorkTime {
 
   const Program& program_;
   const Hardware& hardware_;
-  using PassTimes = std::array<OperatorTimes, kNumPasses>;
-  std::vector<const BlockTime*> times_;      // by block
-  std::vector<const PassTimes*> operators_;  // by block; null: not counted
-  std::map<SharedOperators, PassTimes> priced_;
-  OperatorTimes loss_;  // of the loss's operators
-  double rate_ = 0.0;   // operations per second
+  using TimesByPass = std::array<ComputingTimes, kNumPasses>;
+  std::vector<const BlockTime*> times_;        // by block
+  std::vector<const TimesByPass*> operators_;  // by block; null: not counted
+  std::map<SharedOperators, TimesByPass> priced_;
+  ComputingTimes loss_;  // of the loss's operators
+  double rate_ = 0.0;    // operations per second
 };
 
 }  // namespace weft
