@@ -92,6 +92,9 @@ PassBounds pass_bounds(const ModelCost& cost, const LayoutOptions& options, cons
     result.blocks.back().kept_bytes = block.saved_bytes + block.made_bytes();
     if (found == known.end()) known.push_back(b);
   }
+  for (const BlockCost& block : cost.blocks) {
+    for (const int used : block.uses) result.blocks[used].is_tied = true;
+  }
   result.blocks.back().backward += time.loss();
   result.blocks.back().input += time.loss();
   return result;

@@ -20,6 +20,7 @@ struct PassBound {
   double backward = 0.0;    ///< whole, with the recompute; the loss is part of the last block's
   double input = 0.0;       ///< first part of a split backward, with the recompute; whole for blocks that do not split
   double weight = 0.0;      ///< second part
+  bool is_tied = false;     ///< other blocks read its weights too
   int64_t kept_bytes = 0;   ///< activations from forward to backward
   int64_t moved_bytes = 0;  ///< part of them that offloading of activations moves: the input of a recomputed block after it
 };

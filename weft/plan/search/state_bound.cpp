@@ -105,7 +105,7 @@ class StateBound {
         if (inputs_.cost.blocks[b].numel == 0) continue;
         const int64_t bytes = padded(b) * inputs_.gradient_bytes;
         const double scatter = rings_.over_shards(Op::reduce_scatter, bytes), sum = rings_.over_replicas(bytes / shards());
-        traffic.all.of(rings_.shard) += (every && !is_tied(b) ? inputs_.micro_batches : 1) * scatter;
+        traffic.all.of(rings_.shard) += (every && !inputs_.passes.blocks[b].is_tied ? inputs_.micro_batches : 1) * scatter;
         traffic.all.of(rings_.replicas) += sum;
         if (s == 0) traffic.last_sums.of(rings_.shard) += scatter;
         if (s == 0) traffic.last_sums.of(rings_.replicas) += sum;
@@ -135,24 +135,10 @@ class StateBound {
     if (!has_inner && is_inside) traffic.all.of(rings_.shard) += all_micro_batches * once;
   }
 
-  bool is_tied(int block) const {
-    return std::any_of(inputs_.cost.blocks.begin(), inputs_.cost.blocks.end(), [block](const BlockCost& other) {
-      return std::find(other.uses.begin(), other.uses.end(), block) != other.uses.end();
-    });
-  }
-
   const StateInputs& inputs_;
   const StateChoice& states_;
   const DataRings& rings_;
 };
-
-}  // namespace
-
-double least_seconds(const StateInputs& inputs, const StateChoice& states, const DataRings& rings) {
-  return StateBound(inputs, states, rings).seconds();
-}
-
-namespace {
 
 /// Elements of a rank's blocks.
 struct Elements {
@@ -183,6 +169,10 @@ int64_t gathered_elements(const Elements& elements, const StateChoice& states, b
 }
 
 }  // namespace
+
+double least_seconds(const StateInputs& inputs, const StateChoice& states, const DataRings& rings) {
+  return StateBound(inputs, states, rings).seconds();
+}
 
 int64_t least_bytes(const StateInputs& inputs, const StateChoice& states) {
   const int shards = states.level == ShardLevel::none ? 1 : states.shard;
