@@ -49,6 +49,12 @@ double process_age_s() {
   return up_s - started_s;
 }
 
+double rss_mb() {
+  int64_t all_pages = 0, resident_pages = 0;
+  std::ifstream("/proc/self/statm") >> all_pages >> resident_pages;
+  return static_cast<double>(resident_pages) * static_cast<double>(sysconf(_SC_PAGESIZE)) / (1 << 20);
+}
+
 double peak_rss_mb() {
   rusage usage{};
   getrusage(RUSAGE_SELF, &usage);

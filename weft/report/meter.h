@@ -40,7 +40,9 @@ class Meter {
 /// Seconds since this process started, from the kernel.
 double process_age_s();
 
-/// Peak resident memory of this process, in MiB.
+/// Resident memory of this process now, in MiB.
+double rss_mb();
+/// Its peak, in MiB.
 double peak_rss_mb();
 
 }  // namespace weft

@@ -12,6 +12,7 @@
 #include "weft/plan/cost/cost_table.h"
 #include "weft/plan/layout/planned_device.h"
 #include "weft/recipe/build/build_model.h"
+#include "weft/recipe/limits.h"
 #include "weft/recipe/toml/hardware_file.h"
 #include "weft/study/study_grid.h"
 
@@ -19,16 +20,9 @@ namespace weft {
 
 namespace {
 
-constexpr int kMostRanks = 1'000'000;
-
 [[noreturn]] void refuse_range(const std::string& text) {
   throw InputError(
       fmt::format("--what-if {}: write it as gpus=8..4096, which is 8, 16, 32 and so on, or as gpus=8,12,16", shortened(text)));
-}
-
-std::string why_none(const SearchResult& result) {
-  if (result.left_out.empty()) return "no layout is left";
-  return fmt::format("{}: {}", result.left_out.front().text, result.left_out.front().why);
 }
 
 PlanPoint point_of(const Recipe& recipe, const CurveHardware& on, int ranks, const SearchOptions& options,
@@ -36,7 +30,8 @@ PlanPoint point_of(const Recipe& recipe, const CurveHardware& on, int ranks, con
   PlanPoint point{.hardware = on.hardware.name, .path = on.path, .ranks = ranks};
   SearchResult result = search_layouts(recipe, ranks, on.hardware, options, costs);
   if (result.best.empty()) {
-    point.reason = why_none(result);
+    const std::string closest = closest_text(result.left_out);
+    point.reason = closest.empty() ? "no layout is left" : closest;
   } else {
     point.best = std::move(result.best.front());
   }

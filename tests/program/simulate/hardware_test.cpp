@@ -7,12 +7,15 @@
 #include <limits>
 
 #include "tests/program/pipelines.h"
+#include "tests/program/simulate/hardware_error.h"
 #include "weft/base/error.h"
 #include "weft/program/simulate/network.h"
 #include "weft/program/simulate/work_time.h"
 
 namespace weft::hardware_test {
 namespace {
+
+using test::error_of;
 
 Instruction on_block(Op op, double flops = 0.0) { return {.op = op, .first = 0, .last = 1, .micro = 0, .flops = flops}; }
 
@@ -269,15 +272,6 @@ TEST(Network, neighbours_of_a_pipeline_may_share_a_host) {
   EXPECT_EQ(network.link(0, 1).bytes_per_s, 40.0);
   EXPECT_EQ(network.link(1, 2).bytes_per_s, 8.0);
   EXPECT_EQ(network.link(3, 2).bytes_per_s, 40.0);
-}
-
-std::string error_of(const Hardware& hardware) {
-  try {
-    check_hardware(hardware);
-  } catch (const InputError& error) {
-    return error.what();
-  }
-  return "no error";
 }
 
 TEST(Hardware, numbers_that_make_no_sense_are_refused) {

@@ -7,6 +7,7 @@
 #include <memory>
 
 #include "tests/program/pipelines.h"
+#include "tests/program/simulate/hardware_error.h"
 #include "weft/base/error.h"
 #include "weft/program/simulate/simulate.h"
 #include "weft/program/simulate/work_time.h"
@@ -201,13 +202,7 @@ TEST(WorkTime, AStepIsTheSumOfItsOperators) {
 }
 
 std::string error_of(const OperatorCosts& costs, const std::string& kind = "cuda") {
-  Hardware hardware{.name = "x", .kind = kind, .operators = costs};
-  try {
-    check_hardware(hardware);
-  } catch (const InputError& error) {
-    return error.what();
-  }
-  return "no error";
+  return test::error_of(Hardware{.name = "x", .kind = kind, .operators = costs});
 }
 
 TEST(OperatorCosts, NumbersThatMakeNoSenseAreRefused) {

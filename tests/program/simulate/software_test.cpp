@@ -7,11 +7,14 @@
 #include <memory>
 
 #include "tests/program/pipelines.h"
+#include "tests/program/simulate/hardware_error.h"
 #include "weft/base/error.h"
 #include "weft/program/simulate/work_time.h"
 
 namespace weft::software_test {
 namespace {
+
+using test::error_of;
 
 constexpr int64_t kElements = 1024;
 
@@ -167,15 +170,6 @@ TEST(Software, WhatOverlapsComputing) {
   EXPECT_FALSE(overlaps(Op::reduce_scatter));
   EXPECT_FALSE(overlaps(Op::gather));
   EXPECT_TRUE(overlaps(Op::gather, ShardLevel::parameters));
-}
-
-std::string error_of(const Hardware& hardware) {
-  try {
-    check_hardware(hardware);
-  } catch (const InputError& error) {
-    return error.what();
-  }
-  return "no error";
 }
 
 TEST(Software, NumbersThatMakeNoSenseAreRefused) {

@@ -24,17 +24,16 @@
 #include "weft/cli/ranks/recipe_runs.h"
 #include "weft/plan/advice/auto_layout.h"
 #include "weft/plan/layout/planned_device.h"
+#include "weft/plan/search/search_space.h"
+#include "weft/recipe/limits.h"
 #include "weft/recipe/read/read_recipe.h"
 #include "weft/recipe/read/recipe_edit.h"
-#include "weft/recipe/read/recipe_keys.h"
 #include "weft/recipe/toml/hardware_file.h"
 #include "weft/study/plan_curve.h"
 
 namespace weft {
 
 namespace {
-
-constexpr int kMostRanks = 1'000'000;
 
 struct PlanArguments {
   std::string recipe;
@@ -68,18 +67,13 @@ void take_limits(PlanArguments& arguments) {
 }
 
 /// Throws InputError for --keep and --vary of keys that cannot be.
-void check_keys(const PlanArguments& arguments, const Recipe& recipe) {
-  constexpr const char* kVaried = "layout.precision";
-  Recipe copy = recipe;
-  const std::vector<FileKey> known = recipe_keys(copy);
-  for (const std::string& key : arguments.search.kept) {
-    if (std::none_of(known.begin(), known.end(), [&](const FileKey& each) { return each.is(key); })) {
-      throw InputError(fmt::format("--keep: {}", unknown_key(key, known)));
-    }
+void check_keys(const SearchOptions& search) {
+  for (const std::string& key : search.kept) {
+    if (const std::string why = why_not_kept(key); !why.empty()) throw InputError("--keep: " + why);
   }
-  for (const std::string& key : arguments.search.varied) {
-    if (key != kVaried) throw InputError(fmt::format("--vary {}: only {} can be varied", shortened(key), kVaried));
-    if (std::count(arguments.search.kept.begin(), arguments.search.kept.end(), key) > 0) {
+  for (const std::string& key : search.varied) {
+    if (key != kVariedKey) throw InputError(fmt::format("--vary {}: only {} can be varied", shortened(key), kVariedKey));
+    if (std::count(search.kept.begin(), search.kept.end(), key) > 0) {
       throw InputError(fmt::format("--vary {} and --keep {}: leave one out", key, key));
     }
   }
@@ -246,7 +240,7 @@ void run_plan(PlanArguments& arguments) {
   }
   take_limits(arguments);
   const Recipe recipe = load_recipe(arguments.recipe, arguments.overrides);
-  check_keys(arguments, recipe);
+  check_keys(arguments.search);
   take_from_recipe(arguments, recipe);
   check_output_files(arguments);
   is_curve ? plan_several(arguments, recipe) : plan_once(arguments, recipe);

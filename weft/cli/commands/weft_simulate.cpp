@@ -93,7 +93,7 @@ bool has_kinds(const SimulatedRank& rank) { return rank.computing.products + ran
 
 /// What of the computing each kind of operator takes; empty where operators are not counted.
 std::string kinds_line(const SimulatedRank& rank) {
-  const OperatorTimes& times = rank.computing;
+  const ComputingTimes& times = rank.computing;
   if (!has_kinds(rank)) return "";
   return line("", percent(times.products, rank.busy_s),
               fmt::format("matrix products; attention {}, memory-bound {}, launches and slowdown {}",
@@ -194,7 +194,7 @@ nlohmann::ordered_json rank_json(const SimulatedRank& rank) {
           {"activation_bytes", rank.memory.of(MemoryCategory::activations)}};
 }
 
-nlohmann::ordered_json computing_json(const OperatorTimes& times) {
+nlohmann::ordered_json computing_json(const ComputingTimes& times) {
   return {{"products_s", times.products},
           {"attention_s", times.attention},
           {"memory_bound_s", times.memory_bound},

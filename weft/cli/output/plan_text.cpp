@@ -35,7 +35,10 @@ std::string rate_text(const LayoutForecast& layout) {
   return format_count(layout.tokens_per_s > 0.0 ? layout.tokens_per_s : layout.samples_per_s);
 }
 
-std::string indented(const std::string& text) { return wrapped("     " + text, 7) + "\n"; }
+/// The text in lines, of which the first has its own indent and the others `indent`.
+std::string paragraph(const std::string& text, size_t indent) { return wrapped(text, indent) + "\n"; }
+
+std::string indented(const std::string& text) { return paragraph("     " + text, 7); }
 
 std::string layout_rows(const LayoutForecast& layout, size_t place, double fastest_s) {
   std::string text = fmt::format(
@@ -57,7 +60,7 @@ std::string best_layouts_text(const std::vector<LayoutForecast>& best) {
 }
 
 std::string approach_text(Approach approach) {
-  return wrapped(fmt::format("approach: {}", kApproaches[static_cast<size_t>(approach)].rule), 2) + "\n";
+  return paragraph(fmt::format("approach: {}", kApproaches[static_cast<size_t>(approach)].rule), 2);
 }
 
 std::string approach_name(Approach approach) { return kApproaches[static_cast<size_t>(approach)].name; }
@@ -65,24 +68,22 @@ std::string approach_name(Approach approach) { return kApproaches[static_cast<si
 std::string order_text(const OrderCheck& check, size_t shown) {
   const int percent = static_cast<int>(std::lround(100.0 * check.noise));
   if (check.layouts < 2) {
-    return wrapped(fmt::format("order: no other layout is within {} % of the first, which stays the first", percent), 2) + "\n";
+    return paragraph(fmt::format("order: no other layout is within {} % of the first, which stays the first", percent), 2);
   }
   if (check.changes.empty()) {
-    return wrapped(
-               fmt::format("order: of the {} fastest layouts, the first stays first if any class of the hardware's numbers is "
-                           "{} % off",
-                           check.layouts, percent),
-               2) +
-           "\n";
+    return paragraph(
+        fmt::format("order: of the {} fastest layouts, the first stays first if any class of the hardware's numbers is "
+                    "{} % off",
+                    check.layouts, percent),
+        2);
   }
   std::string text;
   for (const OrderChange& change : check.changes) {
     const std::string fastest =
         change.fastest < shown ? fmt::to_string(change.fastest + 1) : fmt::format("{} ({})", change.fastest + 1, change.layout);
-    text += wrapped(fmt::format("order: with {} {} % {}, layout {} is the fastest; {} measures them", change.numbers, percent,
-                                change.slower > 1.0 ? "worse" : "better", fastest, change.measured_by),
-                    2) +
-            "\n";
+    text += paragraph(fmt::format("order: with {} {} % {}, layout {} is the fastest; {} measures them", change.numbers, percent,
+                                  change.slower > 1.0 ? "worse" : "better", fastest, change.measured_by),
+                      2);
   }
   return text;
 }
@@ -91,7 +92,7 @@ std::string left_out_text(const std::vector<LeftOut>& left_out, size_t most) {
   std::string text;
   for (size_t i = 0; i < std::min(most, left_out.size()); ++i) {
     const LeftOut& group = left_out[i];
-    text += wrapped(fmt::format("  {} ({}): {}", group.text, counted(group.layouts, "layout"), group.why), 4) + "\n";
+    text += paragraph(fmt::format("  {} ({}): {}", group.text, counted(group.layouts, "layout"), group.why), 4);
   }
   if (left_out.size() > most) text += fmt::format("  ... and {} more groups\n", left_out.size() - most);
   return text.empty() ? text : "left out:\n" + text;
@@ -99,28 +100,27 @@ std::string left_out_text(const std::vector<LeftOut>& left_out, size_t most) {
 
 std::string counts_text(const PlanReport& report) {
   const SearchResult& result = report.result;
-  return wrapped(
-             fmt::format("searched {} in {}: {} illegal, {} over memory, {} not simulated because their lower bound is above "
-                         "the {} fastest, {} simulated",
-                         counted(result.layouts, "layout"), format_duration(result.seconds), result.illegal, result.over_memory,
-                         result.bounded, report.sought, result.simulated),
-             2) +
-         "\n";
+  return paragraph(
+      fmt::format("searched {} in {}: {} illegal, {} over memory, {} not simulated because their lower bound is above "
+                  "the {} fastest, {} simulated",
+                  counted(result.layouts, "layout"), format_duration(result.seconds), result.illegal, result.over_memory,
+                  result.bounded, report.sought, result.simulated),
+      2);
 }
 
 std::string space_text(const std::vector<std::string>& space) {
   std::string text = "the space:\n";
-  for (const std::string& line : space) text += wrapped("  " + line, 4) + "\n";
+  for (const std::string& line : space) text += paragraph("  " + line, 4);
   return text;
 }
 
 std::string measured_text(const PlanReport& report, const std::string& crowding) {
-  std::string text = wrapped(fmt::format("measured here{}:", crowding), 2) + "\n";
+  std::string text = paragraph(fmt::format("measured here{}:", crowding), 2);
   for (size_t i = 0; i < report.measured.size(); ++i) {
     const MeasuredLayout& measured = report.measured[i];
     const double predicted_s = report.result.best[i].step_s;
     if (!measured.failure.empty()) {
-      text += wrapped(fmt::format("  {:<2} {}", i + 1, printable(measured.failure)), 5) + "\n";
+      text += paragraph(fmt::format("  {:<2} {}", i + 1, printable(measured.failure)), 5);
       continue;
     }
     text += fmt::format("  {:<2} {:>9}, predicted {} ({:+.0f} %)\n", i + 1, format_duration(measured.step_s),
@@ -134,10 +134,9 @@ std::string remedies_text(const std::vector<Remedy>& remedies) {
   std::string text = "what would make it fit, the cheapest first:\n";
   for (const Remedy& remedy : remedies) {
     const LayoutForecast& then = remedy.forecast;
-    text += wrapped(fmt::format("  {}: {}, step {}, {}", remedy.text, then.text, format_duration(then.step_s),
-                                format_bytes(then.memory_bytes)),
-                    4) +
-            "\n";
+    text += paragraph(fmt::format("  {}: {}, step {}, {}", remedy.text, then.text, format_duration(then.step_s),
+                                  format_bytes(then.memory_bytes)),
+                      4);
   }
   return text;
 }

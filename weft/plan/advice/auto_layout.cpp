@@ -2,36 +2,22 @@
 
 #include <fmt/format.h>
 
-#include <map>
-
 #include "weft/base/error.h"
 #include "weft/base/shipped_files.h"
 #include "weft/base/units.h"
+#include "weft/plan/search/layout_text.h"
 #include "weft/recipe/read/recipe_keys.h"
-#include "weft/recipe/read/recipe_values.h"
 #include "weft/recipe/toml/hardware_file.h"
 #include "weft/recipe/toml/toml_value.h"
 
 namespace weft {
 
-namespace {
-
-/// "over memory by 3.1 GiB: ..." of the layout that is closest to fit.
-std::string closest_text(const SearchResult& result) {
-  if (result.left_out.empty()) return "";
-  return fmt::format("; the closest, {}: {}", result.left_out.front().text, result.left_out.front().why);
-}
-
-}  // namespace
-
 bool is_automatic(const Recipe& recipe) { return recipe.layout.style == "auto"; }
 
 std::vector<std::string> keys_to_keep(const Recipe& recipe) {
-  const std::map<std::string, std::string> defaults = recipe_values(Recipe());
   std::vector<std::string> kept;
-  for (const auto& [key, value] : recipe_values(recipe)) {
-    const bool is_searched = (key.starts_with("layout.") && key != "layout.style") || key == "batch.micro";
-    if (is_searched && defaults.at(key) != value) kept.push_back(key);
+  for (const KeyValue& set : layout_keys_of(recipe)) {
+    if (set.key != "layout.style") kept.push_back(set.key);
   }
   return kept;
 }
@@ -69,8 +55,9 @@ LayoutForecast choose_layout(const Recipe& recipe, int world_size) {
   in_hardware_file(path,
                    [&] { result = search_layouts(recipe, world_size, hardware, {.most = 1, .kept = keys_to_keep(recipe)}); });
   if (!result.best.empty()) return std::move(result.best.front());
+  const std::string closest = closest_text(result.left_out);
   throw InputError(fmt::format("{}: layout = \"auto\": no layout fits {} of {}{}; weft plan says what would", recipe.path,
-                               counted(world_size, "rank"), path, closest_text(result)));
+                               counted(world_size, "rank"), path, closest.empty() ? "" : "; the closest, " + closest));
 }
 
 Recipe with_chosen_layout(Recipe recipe, int world_size, const std::string& hardware) {

@@ -18,8 +18,6 @@ namespace weft {
 
 namespace {
 
-constexpr int kMostRanks = 1'000'000;  ///< also the limit of layout.dp, layout.pp and layout.shard
-
 /// "layout.pp = 2 x layout.tp = 4": the axes of more than one rank, or the first axis.
 std::string axes_text(const std::vector<std::pair<std::string, int64_t>>& axes) {
   std::vector<std::string> parts;

@@ -69,4 +69,9 @@ struct LayoutChoice {
 /// stages per rank.
 std::vector<int> complexity(const LayoutChoice& choice);
 
+/// How blocks are divided, in words: "tp 4, sequence parallel".
+std::string block_text(const BlockChoice& blocks);
+/// What a layout's memory depends on, in words: "ZeRO-1 in a pipeline, no recompute".
+std::string memory_text(const LayoutChoice& choice);
+
 }  // namespace weft

@@ -16,21 +16,20 @@ LayoutForecast layout_forecast(const Recipe& recipe, int world_size, const Hardw
   const auto& ranks = simulation.ranks;
   const auto fuller = [](const SimulatedRank& a, const SimulatedRank& b) { return a.memory.total() < b.memory.total(); };
   const SimulatedRank& fullest = *std::max_element(ranks.begin(), ranks.end(), fuller);
-  LayoutForecast result{
-      .recipe = recipe,
-      .keys = layout_keys_of(recipe),
-      .text = layout_text(recipe, step.plan.layout),
-      .approach = approach_of(step.plan.layout),
-      .step_s = simulation.step_s,
-      .samples_per_s = step.samples_per_s,
-      .tokens_per_s = step.tokens_per_s,
-      .mfu = simulation.utilisation,
-      .busy_s = simulation.busiest_s(),
-      .bubble_share = simulation.bubble_share(),
-      .launch_share = simulation.launch_bound_share(),
-      .memory_bytes = fullest.memory.total(),
-      .fullest_rank = fullest.rank,
-      .limited_by = limiting_text(*step.plan.program, simulation, with_threads(hardware, recipe, world_size))};
+  LayoutForecast result{.recipe = recipe,
+                        .keys = layout_keys_of(recipe),
+                        .text = layout_text(recipe, step.plan.layout),
+                        .approach = approach_of(step.plan.layout),
+                        .step_s = simulation.step_s,
+                        .samples_per_s = step.samples_per_s,
+                        .tokens_per_s = step.tokens_per_s,
+                        .mfu = simulation.utilisation,
+                        .busy_s = simulation.busiest_s(),
+                        .bubble_share = simulation.bubble_share(),
+                        .launch_share = simulation.launch_bound_share(),
+                        .memory_bytes = fullest.memory.total(),
+                        .fullest_rank = fullest.rank,
+                        .limited_by = limiting_text(*step.plan.program, simulation)};
   if (simulation.flops > 0.0) result.recompute_share = 1.0 - simulation.model_flops / simulation.flops;
   for (const SimulatedRank& rank : ranks) {
     result.exposed_s = std::max(result.exposed_s, rank.exposed_s);

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <map>
-#include <queue>
 #include <tuple>
 #include <utility>
 
@@ -65,12 +64,8 @@ class LayoutSearch {
 
   SearchResult run() {
     for (const BlockChoice& choice : block_choices(space_)) begin(choice);
-    while (!nodes_.empty() && (best_.size() < most_ || nodes_.top().bound_s <= best_.back().step_s)) {
-      const Node node = nodes_.top();
-      nodes_.pop();
-      expand(node);
-    }
-    for (; !nodes_.empty(); nodes_.pop()) result_.bounded += num_layouts(nodes_.top());
+    while (!nodes_.empty() && (best_.size() < most_ || nodes_.front().bound_s <= best_.back().step_s)) expand(popped());
+    for (const Node& node : nodes_) result_.bounded += num_layouts(node);
     for (const Fitting& layout : best_) {
       result_.best.push_back(layout_forecast(recipe_of(space_, layout.choice), space_.world, hardware_, costs_));
     }
@@ -84,7 +79,16 @@ class LayoutSearch {
  private:
   void push(Node node) {
     node.order = num_nodes_++;
-    nodes_.push(node);
+    nodes_.push_back(node);
+    std::push_heap(nodes_.begin(), nodes_.end());
+  }
+
+  /// Removes the first of the queue.
+  Node popped() {
+    std::pop_heap(nodes_.begin(), nodes_.end());
+    const Node node = nodes_.back();
+    nodes_.pop_back();
+    return node;
   }
 
   int64_t num_states(const LayoutChoice& choice) const {
@@ -156,13 +160,6 @@ class LayoutSearch {
     }
   }
 
-  static std::string block_text(const BlockChoice& blocks) {
-    std::string text = fmt::format("tp {}", blocks.tp);
-    if (blocks.sequence_parallel) text += ", sequence parallel";
-    if (blocks.cp > 1) text += fmt::format(", cp {}, attention by {}", blocks.cp, kContextMethods.of(blocks.attention_over));
-    return text;
-  }
-
   void expand(const Node& node) {
     switch (node.step) {
       case Step::pipeline:
@@ -230,18 +227,6 @@ class LayoutSearch {
     }
   }
 
-  static std::string memory_text(const LayoutChoice& choice) {
-    const auto& [blocks, pipeline, states] = choice;
-    std::string text =
-        states.level == ShardLevel::none ? "whole states" : fmt::format("ZeRO-{}", static_cast<int>(states.level));
-    if (pipeline.pp > 1) text += " in a pipeline";
-    if (blocks.tp * blocks.cp > 1) text += " with divided layers";
-    text += blocks.recompute.every > 0   ? ", recompute blocks"
-            : blocks.recompute.attention ? ", recompute attention"
-                                         : ", no recompute";
-    return states.offloads() ? text + ", offload" : text;
-  }
-
   void simulate(const Node& node) {
     const Recipe recipe = recipe_of(space_, node.layout.choice);
     ++result_.simulated;
@@ -285,7 +270,7 @@ class LayoutSearch {
   Refusals refusals_;
   /// By blocks without micro-batch and recompute: the smallest micro-batch that is too large, and by how many bytes.
   std::map<BlockChoice, std::pair<int64_t, int64_t>> too_large_;
-  std::priority_queue<Node> nodes_;
+  std::vector<Node> nodes_;  ///< a heap, of which the next one is first
   int64_t num_nodes_ = 0;
   std::vector<Fitting> best_;  ///< ascending
   SearchResult result_;

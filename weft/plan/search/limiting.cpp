@@ -6,8 +6,6 @@
 #include <map>
 
 #include "weft/base/units.h"
-#include "weft/program/simulate/operator_time.h"
-#include "weft/program/simulate/work_time.h"
 
 namespace weft {
 
@@ -45,55 +43,27 @@ std::map<std::string, double> waits_of(const Program& program, const SimulatedRa
   return waits;
 }
 
-double recompute_seconds(const Program& program, const SimulatedRank& rank, const WorkTime& work) {
-  std::vector<bool> ran(static_cast<size_t>(program.num_blocks()) * program.micro_batches, false);
-  double sum = 0.0;
-  for (const Instruction& x : program.of(rank.rank)) {
-    if (x.op != Op::forward) continue;
-    auto once = ran[static_cast<size_t>(x.first) * program.micro_batches + x.micro];
-    if (once) sum += work.seconds(x);
-    once = true;
-  }
-  return sum;
-}
-
-std::string computing_text(const Program& program, const SimulatedRank& rank, const Hardware& hardware) {
-  if (!hardware.operators || hardware.software) return "";
-  OperatorTimes sum;
-  const auto add = [&](const Instruction& x, BlockPass pass) {
-    const SharedOperators& of = program.operators[x.first];
-    if (!of) return;
-    const OperatorTimes times = operator_times(of->passes[static_cast<size_t>(pass)], hardware);
-    sum.products += times.products;
-    sum.attention += times.attention;
-    sum.memory_bound += times.memory_bound;
-  };
-  for (const Instruction& x : program.of(rank.rank)) {
-    if (x.micro != 0) continue;
-    if (x.op == Op::forward) add(x, BlockPass::forward);
-    if (x.op == Op::backward) add(x, BlockPass::backward);
-    if (x.op == Op::backward_input) add(x, BlockPass::input);
-    if (x.op == Op::backward_weight) add(x, BlockPass::weight);
-  }
-  if (sum.total() <= 0.0) return "";
-  const auto percent = [&](double seconds) { return 100.0 * seconds / sum.total(); };
-  return fmt::format(": {:.0f} % products, {:.0f} % attention, {:.0f} % bytes through memory", percent(sum.products),
-                     percent(sum.attention), percent(sum.memory_bound));
+std::string computing_text(const ComputingTimes& computing) {
+  const double sum = computing.products + computing.attention + computing.memory_bound;
+  if (sum <= 0.0) return "";
+  const auto percent = [sum](double seconds) { return 100.0 * seconds / sum; };
+  return fmt::format(": {:.0f} % products, {:.0f} % attention, {:.0f} % bytes through memory", percent(computing.products),
+                     percent(computing.attention), percent(computing.memory_bound));
 }
 
 }  // namespace
 
-std::string limiting_text(const Program& program, const Simulation& simulation, const Hardware& hardware) {
+std::string limiting_text(const Program& program, const Simulation& simulation) {
   const SimulatedRank& rank = busiest(simulation);
   std::map<std::string, double> parts = waits_of(program, rank);
-  parts["recompute"] += recompute_seconds(program, rank, WorkTime(program, hardware));
+  parts["recompute"] += rank.recompute_s;
   const auto most =
       std::max_element(parts.begin(), parts.end(), [](const auto& a, const auto& b) { return a.second < b.second; });
   const auto figures = [&](double seconds) {
     return fmt::format("{} of {}", format_duration(seconds), format_duration(simulation.step_s));
   };
   if (most->second >= kLeastShare * simulation.step_s) return fmt::format("{}: {}", most->first, figures(most->second));
-  return fmt::format("computing: {}{}", figures(rank.busy_s), computing_text(program, rank, hardware));
+  return fmt::format("computing: {}{}", figures(rank.busy_s), computing_text(rank.computing));
 }
 
 }  // namespace weft

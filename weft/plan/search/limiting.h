@@ -4,13 +4,12 @@
 #include <string>
 
 #include "weft/program/program.h"
-#include "weft/program/simulate/hardware.h"
 #include "weft/program/simulate/simulation.h"
 
 namespace weft {
 
 /// Returns what takes most of a step besides the model's own operations on the busiest rank, with figures: "all-reduces of tp
 /// exposed: 420 ms of 1.90 s"; if no such part is a tenth of the step, what its computing consists of: "computing: ...".
-std::string limiting_text(const Program& program, const Simulation& simulation, const Hardware& hardware);
+std::string limiting_text(const Program& program, const Simulation& simulation);
 
 }  // namespace weft

@@ -40,4 +40,8 @@ std::vector<LeftOut> Refusals::groups() const {
   return result;
 }
 
+std::string closest_text(const std::vector<LeftOut>& groups) {
+  return groups.empty() ? "" : fmt::format("{}: {}", groups.front().text, groups.front().why);
+}
+
 }  // namespace weft

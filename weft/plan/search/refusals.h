@@ -15,6 +15,9 @@ struct LeftOut {
   int64_t layouts = 0;  ///< how many
 };
 
+/// "ZeRO-1, recompute none: over memory by 3.1 GiB or more", of the first group; empty if there is none.
+std::string closest_text(const std::vector<LeftOut>& groups);
+
 class Refusals {
  public:
   /// Layouts that no run accepts; `why` is the error. Those of one `key` make a group, with the first one's text and error.

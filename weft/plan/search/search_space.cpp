@@ -17,7 +17,6 @@ namespace {
 
 constexpr int64_t kLeastTokens = 1024;  ///< per rank of cp: fewer leave communication that attention cannot hide
 constexpr int kMostContext = 8;         ///< ranks of cp that are tried in any case
-constexpr std::string_view kVaried = "layout.precision";
 
 std::vector<int> divisors_up_to(int number, int64_t most) {
   std::vector<int> result = divisors(number);
@@ -28,15 +27,7 @@ std::vector<int> divisors_up_to(int number, int64_t most) {
 /// Keys whose values stay.
 class Kept {
  public:
-  Kept(const Recipe& recipe, const std::vector<std::string>& keys) : keys_(keys) {
-    Recipe copy = recipe;
-    const std::vector<FileKey> known = recipe_keys(copy);
-    for (const std::string& key : keys) {
-      if (std::none_of(known.begin(), known.end(), [&](const FileKey& x) { return x.is(key); })) {
-        throw InputError(fmt::format("keep: {}", unknown_key(key, known)));
-      }
-    }
-  }
+  explicit Kept(const std::vector<std::string>& keys) : keys_(keys) {}
 
   bool has(std::string_view key) const { return std::find(keys_.begin(), keys_.end(), key) != keys_.end(); }
 
@@ -113,12 +104,22 @@ void set_states(SearchSpace& space, const Hardware& hardware, const Kept& kept) 
 
 }  // namespace
 
+std::string why_not_kept(const std::string& key) {
+  Recipe any;
+  const std::vector<FileKey> known = recipe_keys(any);
+  const bool is_known = std::any_of(known.begin(), known.end(), [&](const FileKey& each) { return each.is(key); });
+  return is_known ? "" : unknown_key(key, known);
+}
+
 SearchSpace search_space(const Recipe& recipe, int world, const Hardware& hardware, const SpaceFacts& facts,
                          const std::vector<std::string>& keys, const std::vector<std::string>& varied) {
-  const Kept kept(recipe, keys);
-  for (const std::string& key : varied) {
-    if (key != kVaried) throw InputError(fmt::format("vary: '{}' cannot be varied; \"{}\" can", key, kVaried));
+  for (const std::string& key : keys) {
+    if (const std::string why = why_not_kept(key); !why.empty()) throw InputError("keep: " + why);
   }
+  for (const std::string& key : varied) {
+    if (key != kVariedKey) throw InputError(fmt::format("vary: '{}' cannot be varied; \"{}\" can", key, kVariedKey));
+  }
+  const Kept kept(keys);
   SearchSpace space{.base = recipe, .world = world};
   LayoutRecipe& layout = space.base.layout;
   layout.style = LayoutRecipe().style;

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "weft/plan/search/layout_choice.h"
@@ -44,6 +45,11 @@ struct SpaceFacts {
   bool recomputes_attention = false;  ///< layout.recompute = "attention" changes its costs
   std::optional<int64_t> micro = {};  ///< the only micro-batch: another would change results, or has no measured times
 };
+
+/// The key that changes results and that a search may vary.
+inline constexpr std::string_view kVariedKey = "layout.precision";
+/// Returns why no search can keep a key: recipes have none of that name; empty if they do.
+std::string why_not_kept(const std::string& key);
 
 /// Returns the space of a recipe. `kept` and `varied` as in SearchOptions; throws InputError for unknown ones, and for kept
 /// values that no search can keep, or that the hardware has no times of.

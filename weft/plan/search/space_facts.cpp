@@ -1,21 +1,12 @@
 #include "weft/plan/search/space_facts.h"
 
-#include <algorithm>
-
-#include "weft/nn/model.h"
+#include "weft/plan/layout/composition.h"
 #include "weft/plan/layout/resolve.h"
 #include "weft/recipe/build/build_model.h"
 
 namespace weft {
 
 namespace {
-
-bool has_statistics(const Model& model) {
-  return std::any_of(model.blocks.begin(), model.blocks.end(), [](const NamedBlock& named) {
-    const std::vector<ParamSpec> specs = named.block->parameters();
-    return std::any_of(specs.begin(), specs.end(), [](const ParamSpec& spec) { return spec.statistic; });
-  });
-}
 
 int64_t saved_bytes(const ModelCost& cost) {
   int64_t sum = 0;
@@ -28,7 +19,7 @@ int64_t saved_bytes(const ModelCost& cost) {
 SpaceFacts space_facts(const Recipe& recipe, int world, const Hardware& hardware, CostTable& costs) {
   const Model model = build_model(recipe.model);
   SpaceFacts facts{.blocks = static_cast<int>(model.blocks.size()), .tokens = tokens_per_sample(recipe.model)};
-  if (has_statistics(model)) {
+  if (model_facts(model, facts.tokens).has_statistics) {
     Recipe mesh = recipe;  // a style, "auto" among them, is what a search replaces
     mesh.layout.style = LayoutRecipe().style;
     facts.micro = resolve(mesh, world).micro_batch;

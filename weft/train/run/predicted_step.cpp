@@ -1,10 +1,8 @@
 #include "weft/train/run/predicted_step.h"
 
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <algorithm>
-#include <fstream>
 
 #include "weft/base/error.h"
 #include "weft/base/shipped_files.h"
@@ -41,12 +39,6 @@ StepPrediction simulated_step(const Recipe& recipe, const Plan& plan, double hel
 }
 
 }  // namespace
-
-double resident_mb() {
-  int64_t all_pages = 0, resident_pages = 0;
-  std::ifstream("/proc/self/statm") >> all_pages >> resident_pages;
-  return static_cast<double>(resident_pages) * static_cast<double>(sysconf(_SC_PAGESIZE)) / kMiB;
-}
 
 std::optional<StepPrediction> predicted_step(const Recipe& recipe, const Plan& plan, double held_mb,
                                              const std::function<void(const std::string&)>& on_note) {

@@ -11,9 +11,6 @@
 
 namespace weft {
 
-/// Resident memory of this process, in MiB.
-double resident_mb();
-
 /// Simulates a step of the recipe's plan, which rank 0 has, on the hardware that run.hardware names, captured as a graph with
 /// run.graph. `held_mb`: what the process held before the model was made, which counts on CPUs. Empty if run.hardware names
 /// none, and if the file lacks what this layout uses: that costs the run its prediction, not the run, and `on_note` is told.

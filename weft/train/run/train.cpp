@@ -46,7 +46,7 @@ class Run {
         options_(options),
         target_(parse_run_target(recipe.run.target)),
         plan_(shared_plan(recipe, world)),
-        held_mb_(resident_mb()),
+        held_mb_(rss_mb()),
         layout_(plan_.layout),
         device_(device_of(recipe, world)),
         world_(world),
