@@ -2,8 +2,10 @@
 
 #include <c10/core/impl/VirtualGuardImpl.h>
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <pthread.h>
 
+#include <algorithm>
 #include <exception>
 #include <string_view>
 #include <utility>
@@ -29,6 +31,15 @@ std::vector<int> others_in(const Call& call, const Axis& axis) {
     if (position != axis.index) positions.push_back(position);
   }
   return positions;
+}
+
+// An engine's error may name none of the ranks that it is about.
+std::string others_text(const std::vector<int>& ranks) {
+  constexpr size_t kMost = 8;
+  const size_t shown = std::min(ranks.size(), kMost);
+  const std::string more = ranks.size() > shown ? fmt::format(" and {} more", ranks.size() - shown) : "";
+  return fmt::format("with rank{} {}{}", ranks.size() == 1 ? "" : "s",
+                     fmt::join(ranks.begin(), ranks.begin() + static_cast<std::ptrdiff_t>(shown), ", "), more);
 }
 
 }  // namespace
@@ -188,7 +199,8 @@ GroupFailure DeviceWatch::explain(const Call& call, const std::string& problem) 
   if (report.evident()) return {report.culprit, report.text};
   if (const std::optional<int> closed = options_.closed_peer()) return connection_closed(call, *closed);
   return {-1,
-          fmt::format("{} in {}: {}", rank_name(options_.axis, options_.axis.index), describe(call, options_.axis), problem)};
+          fmt::format("{} in {} {}: {}", rank_name(options_.axis, options_.axis.index), describe(call), others_text(wait.awaits),
+                      problem)};
 }
 
 GroupFailure DeviceWatch::connection_closed(const Call& call, int peer) const {
