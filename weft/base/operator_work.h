@@ -37,8 +37,9 @@ enum class MemoryClass : uint8_t {
   embedding,   ///< rows of a table
   other,       ///< copies, sums, what is computed again for backward
   channels,    ///< passes of batch norm of weft's CPU kernels (nn/images/channel_passes.h)
+  pool,        ///< largest or mean value of an image's windows
 };
-inline constexpr int kNumMemoryClasses = 8;  ///< number of classes
+inline constexpr int kNumMemoryClasses = 9;  ///< number of classes
 
 /// A launched operator, and how often it is launched with the same shapes.
 struct OperatorWork {

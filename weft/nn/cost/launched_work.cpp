@@ -18,7 +18,7 @@ struct NamedClass {
   std::string_view name;
   MemoryClass of;
 };
-constexpr std::array<NamedClass, 23> kClasses = {{{"norm", MemoryClass::norm},
+constexpr std::array<NamedClass, 26> kClasses = {{{"norm", MemoryClass::norm},
                                                   {"channels", MemoryClass::channels},
                                                   {"native_layer_norm", MemoryClass::norm},
                                                   {"native_batch_norm", MemoryClass::norm},
@@ -29,6 +29,9 @@ constexpr std::array<NamedClass, 23> kClasses = {{{"norm", MemoryClass::norm},
                                                   {"relu", MemoryClass::activation},
                                                   {"relu_", MemoryClass::activation},
                                                   {"threshold", MemoryClass::activation},
+                                                  {"max_pool2d_with_indices", MemoryClass::pool},
+                                                  {"avg_pool2d", MemoryClass::pool},
+                                                  {"_adaptive_avg_pool2d", MemoryClass::pool},
                                                   {"turn", MemoryClass::rotary},
                                                   {"drop", MemoryClass::dropout},
                                                   {"native_dropout", MemoryClass::dropout},

@@ -39,6 +39,8 @@ OperatorClass memory_class(const OperatorWork& x) {
       return x.is_backward ? OperatorClass::norm_backward : OperatorClass::norm;
     case MemoryClass::channels:
       return x.is_backward ? OperatorClass::channels_backward : OperatorClass::channels;
+    case MemoryClass::pool:
+      return x.is_backward ? OperatorClass::pool_backward : OperatorClass::pool;
     case MemoryClass::activation:
       return x.is_backward ? OperatorClass::activation_backward : OperatorClass::activation;
     case MemoryClass::rotary:

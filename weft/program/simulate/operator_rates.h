@@ -29,6 +29,8 @@ enum class OperatorClass : uint8_t {
   norm_backward,
   channels,  ///< passes of batch norm
   channels_backward,
+  pool,
+  pool_backward,
   activation,
   activation_backward,
   rotary,
@@ -40,10 +42,10 @@ enum class OperatorClass : uint8_t {
   other,   ///< copies, sums
 };
 /// Names, as in hardware files.
-inline constexpr EnumNames<OperatorClass, 23> kOperatorClasses("product", "weight_product", "convolution", "convolution_image",
+inline constexpr EnumNames<OperatorClass, 25> kOperatorClasses("product", "weight_product", "convolution", "convolution_image",
                                                                "convolution_filters", "pointwise", "pointwise_image",
                                                                "pointwise_filters", "attention", "attention_backward", "norm",
-                                                               "norm_backward", "channels", "channels_backward", "activation",
+                                                               "norm_backward", "channels", "channels_backward", "pool", "pool_backward", "activation",
                                                                "activation_backward", "rotary", "dropout", "loss", "embedding",
                                                                "embedding_backward", "update", "other");
 

@@ -55,6 +55,7 @@ double bytes_per_element(const SoftwareCosts& software, const OperatorWork& x) {
     case MemoryClass::embedding:
       return static_cast<double>(x.bytes) / static_cast<double>(std::max<int64_t>(x.elements, 1)) / software.traffic_factor;
     case MemoryClass::dropout:
+    case MemoryClass::pool:
     case MemoryClass::other:
       break;
   }

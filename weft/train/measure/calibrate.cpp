@@ -11,6 +11,7 @@
 #include <cmath>
 #include <functional>
 #include <string>
+#include <utility>
 
 #include "weft/base/cores.h"
 #include "weft/base/target_device.h"
@@ -18,7 +19,7 @@
 #include "weft/nn/functional/gelu.h"
 #include "weft/nn/functional/matmul.h"
 #include "weft/nn/target_scope.h"
-#include "weft/train/measure/instruction_time.h"
+#include "weft/train/measure/block_samples.h"
 #include "weft/train/measure/link_times.h"
 #include "weft/train/measure/memory_of_rank.h"
 #include "weft/train/measure/operator_clock.h"
@@ -27,15 +28,23 @@
 namespace weft {
 namespace {
 
-/// The samples with the mean of the ranks' times.
+/// The samples with the mean of the ranks' times, without those that are noise on a rank.
 std::vector<OperatorSample> measured(const Group& all, at::Device device, int turns) {
   std::vector<OperatorSample> samples = measure_operators(device, turns, [&all] { all.barrier("calibrate").wait(); });
-  std::vector<double> seconds;
-  seconds.reserve(samples.size());
-  for (const OperatorSample& sample : samples) seconds.push_back(sample.seconds);
+  std::vector<double> seconds, known;
+  for (const OperatorSample& sample : samples) {
+    seconds.push_back(sample.seconds);
+    known.push_back(sample.seconds > 0.0 ? 1.0 : 0.0);
+  }
   seconds = mean_over_ranks(std::move(seconds), all, device);
-  for (size_t i = 0; i < samples.size(); ++i) samples[i].seconds = seconds[i];
-  return samples;
+  known = mean_over_ranks(std::move(known), all, device);
+  std::vector<OperatorSample> kept;
+  for (size_t i = 0; i < samples.size(); ++i) {
+    if (known[i] < 1.0) continue;
+    kept.push_back(samples[i]);
+    kept.back().seconds = seconds[i];
+  }
+  return kept;
 }
 
 /// The most operations per second of a product.
@@ -124,16 +133,18 @@ Calibration calibrate(const World& world, const GroupOptions& options, int turns
                                   .overlap = !device.is_cpu()},
                      .errors = {}};
   const int threads = at::get_num_threads();
-  const OperatorRates rates = fit_rates(samples, &result.errors);
+  OperatorRates rates = fit_rates(samples, &result.errors);
   result.hardware.operators = OperatorCosts{.rates = rates};
-  result.hardware.launch_s = four_digits(instruction_time(world, result.hardware, threads, options.timeout));
+  const StepOverheads overheads = fit_overheads(measure_blocks(world, result.hardware, threads, options.timeout));
+  rates = with_overheads(std::move(rates), overheads);
+  result.hardware.launch_s = four_digits(overheads.instruction_s);
   result.hardware.memory_bytes = memory_of_rank(world, device);
   result.hardware.memory_bytes_per_s = mean_over_ranks({copy_rate(all, device)}, all, device)[0];
   measure_links(result.hardware, world, options);
   result.hardware.cores = measure_cores(world, all, device, turns);
-  OperatorRates& written = result.hardware.operators->rates;
-  if (device.is_cpu()) written = rates_of_one_thread(rates, threads, result.hardware.cores.thread_power);
-  round_rates(written);
+  if (device.is_cpu()) rates = rates_of_one_thread(std::move(rates), threads, result.hardware.cores.thread_power);
+  round_rates(rates);
+  result.hardware.operators->rates = std::move(rates);
   check_hardware(result.hardware);
   return result;
 }

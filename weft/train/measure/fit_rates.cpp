@@ -152,6 +152,22 @@ OperatorRates fit_rates(const std::vector<OperatorSample>& samples, std::vector<
   return rates;
 }
 
+StepOverheads fit_overheads(const std::vector<BlockSample>& samples) {
+  std::vector<Row> rows;
+  rows.reserve(samples.size());
+  for (const BlockSample& sample : samples) {
+    const double weight = 1.0 / sample.measured_s;
+    rows.push_back({.terms = {weight, 0.0, weight * sample.bytes}, .target = 1.0 - weight * sample.alone_s});
+  }
+  const Terms found = least_squares(rows);
+  return {.instruction_s = found[0], .byte_s = found[2]};
+}
+
+OperatorRates with_overheads(OperatorRates rates, const StepOverheads& overheads) {
+  for (OperatorRate& rate : rates.of) rate.byte_s += overheads.byte_s;
+  return rates;
+}
+
 OperatorRates rates_of_one_thread(OperatorRates rates, int threads, double power) {
   const double longer = std::pow(threads, power);
   for (OperatorRate& rate : rates.of) {

@@ -10,6 +10,8 @@
 #include <ATen/ops/empty.h>
 #include <ATen/ops/empty_like.h>
 #include <ATen/ops/linear.h>
+#include <ATen/ops/max_pool2d_with_indices.h>
+#include <ATen/ops/max_pool2d_with_indices_backward.h>
 #include <ATen/ops/mul.h>
 #include <ATen/ops/ones.h>
 #include <ATen/ops/randint.h>
@@ -73,6 +75,12 @@ struct AttentionShape {
 constexpr std::array<AttentionShape, 7> kAttentions = {
     {{8, 128, 6, 32}, {4, 256, 6, 64}, {1, 1024, 4, 64}, {2, 512, 8, 32}, {4, 64, 4, 16}, {16, 64, 4, 32}, {1, 512, 4, 128}}};
 
+struct PoolShape {
+  int64_t samples, channels, size, window;  // of stride 2
+};
+constexpr std::array<PoolShape, 6> kPools = {
+    {{1, 16, 28, 2}, {8, 16, 28, 2}, {16, 64, 14, 2}, {32, 32, 28, 2}, {4, 64, 32, 3}, {16, 32, 32, 3}}};
+
 // [rows, width] of activations.
 constexpr std::array<std::array<int64_t, 2>, 7> kRows = {
     {{1, 64}, {64, 192}, {512, 192}, {2048, 192}, {2048, 768}, {4096, 768}, {8192, 1024}}};
@@ -88,6 +96,7 @@ class OperatorSampler {
     element_bytes_ = static_cast<int>(c10::elementSize(type));
     for (const auto& shape : kProducts) products(shape[0], shape[1], shape[2]);
     for (const ConvolutionShape& shape : kConvolutions) convolutions(shape);
+    for (const PoolShape& shape : kPools) pools(shape);
     for (const auto& shape : kRows) {
       if (type == at::kFloat) updates(shape[0] * shape[1]);
     }
@@ -114,9 +123,10 @@ class OperatorSampler {
   }
   void add(const OperatorWork& work, const Call& call) { add(class_of(work), load_of(work), seconds(call)); }
 
-  /// What a call takes longer than another; nothing if most of the difference may be noise.
+  /// What a call takes longer than another; 0 if most of the difference may be noise.
   void add_difference(const OperatorWork& work, double longer, double shorter) {
-    if (longer - shorter >= kLeastDifference * longer) add(class_of(work), load_of(work), longer - shorter);
+    const double difference = longer - shorter;
+    add(class_of(work), load_of(work), difference >= kLeastDifference * longer ? difference : 0.0);
   }
 
   /// An operator that reads or writes all of these tensors.
@@ -177,6 +187,17 @@ class OperatorSampler {
     work.form = ProductForm::image;
     work.rows = rows, work.columns = inner, work.inner = columns;
     add(work, [&] { backward({true, false, false}); });
+  }
+
+  void pools(const PoolShape& s) {
+    const at::Tensor x = channels_last(random({s.samples, s.channels, s.size, s.size}));
+    const int64_t padding = (s.window - 1) / 2;
+    const auto forward = [&] { return at::max_pool2d_with_indices(x, s.window, 2, padding); };
+    const auto [y, indices] = forward();
+    add(MemoryClass::pool, false, {x, y, indices}, forward);
+    const at::Tensor dy = at::empty_like(y).fill_(0.5);
+    add(MemoryClass::pool, true, {dy, x, indices, x},
+        [&, &indices = indices] { at::max_pool2d_with_indices_backward(dy, x, s.window, 2, padding, 1, false, indices); });
   }
 
   void attentions(const AttentionShape& s) {

@@ -16,7 +16,7 @@ struct OperatorSample {
   OperatorClass of = OperatorClass::other;
   int element_bytes = 4;
   OperatorLoad load = {};
-  double seconds = 0.0;  ///< per launch
+  double seconds = 0.0;  ///< per launch; 0: mostly noise
 };
 
 /// Measures all classes in float32 and bfloat16, each operator by the function that training calls, for a few milliseconds.

@@ -148,7 +148,7 @@ class Profiler {
                       .kind = std::string(kTargetDevices.of(target_of(device_))),
                       .overlap = !device_.is_cpu()};
     add_work(hardware, group);
-    add_machine(hardware, group);
+    if (options_.measures_machine) add_machine(hardware, group);
     return hardware;
   }
 

@@ -15,6 +15,7 @@ namespace weft {
 struct ProfileOptions {
   int rounds = 3;         ///< traced steps of each kind
   int micro_batches = 4;  ///< per step
+  bool measures_machine = true;  ///< memory and links too
 };
 
 /// Returns hardware with the measured times of a model's blocks, the same on all ranks. Collective over the world. The
