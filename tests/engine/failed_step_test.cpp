@@ -8,7 +8,7 @@ namespace {
 
 class FailedStep : public testing::TestWithParam<FailsAt> {
  protected:
-  AfterAFailedStep after{at::kCPU, GetParam(), host_offload};
+  AfterAFailedStep after{at::kCPU, GetParam(), [] { return host_offload(); }};
 };
 
 TEST_P(FailedStep, LeavesTheNewestState) { after.expect_newest(); }

@@ -8,6 +8,7 @@
 
 #include "weft/base/error.h"
 #include "weft/base/units.h"
+#include "weft/engine/memory_ledger.h"
 
 namespace weft {
 
@@ -40,6 +41,7 @@ at::Tensor HostStore::view_of(int room, const at::Tensor& like) const {
 }
 
 at::Tensor HostStore::make(int64_t bytes) const {
+  const MemoryScope scope(of_);
   try {
     return at::zeros({bytes}, at::TensorOptions(at::kByte).pinned_memory(pinned_));
   } catch (const c10::Error& error) {
@@ -49,6 +51,6 @@ at::Tensor HostStore::make(int64_t bytes) const {
   }
 }
 
-std::unique_ptr<OffloadStore> host_offload() { return std::make_unique<HostStore>(); }
+std::unique_ptr<OffloadStore> host_offload(MemoryCategory of) { return std::make_unique<HostStore>(false, of); }
 
 }  // namespace weft

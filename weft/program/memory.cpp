@@ -42,10 +42,8 @@ class Estimate {
     weights();
     gradients();
     optimizer();
-    const StepCost cost = step_cost(list_, program_.offload);
-    add(MemoryCategory::activations, cost.peak_activation_bytes);
-    add(MemoryCategory::activations, upload_bytes());
     add(MemoryCategory::communication, options_.communication_bytes);
+    activations();
     result_.reserved_bytes = reserved_bytes(options_.device, requests_);
     saving();
     return result_;
@@ -60,6 +58,30 @@ class Estimate {
     return allocated;
   }
   void keep(MemoryCategory category, int64_t bytes) { result_.model_states += add(category, bytes); }
+  /// After all other requests: activations and what updates take for themselves, of which only the larger part is requested.
+  void activations() {
+    const Numels requests = {step_cost(list_, program_.offload).peak_activation_bytes, upload_bytes()};
+    int64_t bytes = 0;
+    for (const int64_t request : requests) bytes += allocated_bytes(options_.device, request);
+    const bool updates_take_more = update_bytes_ > bytes;
+    result_.apart_bytes = std::min(update_bytes_ + reloaded_bytes_, bytes + added_bytes_);
+    if (!updates_take_more) requests_.erase(std::find(requests_.begin(), requests_.end(), update_bytes_));
+    for (const int64_t request : requests) add(MemoryCategory::activations, request);
+    if (updates_take_more) requests_.resize(requests_.size() - requests.size());
+    if (options_.stays.activations) add(MemoryCategory::activations, stored_activations());
+  }
+
+  /// Most bytes of offloaded inputs of blocks.
+  int64_t stored_activations() const {
+    int64_t now = 0, most = 0;
+    for (const Instruction& x : list_) {
+      if (x.what != Payload::input) continue;
+      if (x.op == Op::offload) most = std::max(most, now += x.frees);
+      if (x.op == Op::reload) now -= x.allocates;
+    }
+    return most;
+  }
+
   using Numels = std::vector<int64_t>;  // by block
   static int64_t sum(const Numels& numels) { return std::accumulate(numels.begin(), numels.end(), int64_t{0}); }
   static int64_t largest(const Numels& numels) { return *std::max_element(numels.begin(), numels.end()); }
@@ -105,6 +127,8 @@ class Estimate {
       for (const int64_t numel : held_weights_) keep(MemoryCategory::weights, numel * program_.weight_bytes);
     }
     if (narrow() && owns_) keep(MemoryCategory::master, shard * kFloatBytes);
+    if (options_.stays.weights) add(MemoryCategory::weights, all / program_.shards * program_.weight_bytes);
+    if (options_.stays.weights && narrow() && owns_) add(MemoryCategory::weights, all / program_.shards * kFloatBytes);
     if (program_.inner_shards > 1) add(MemoryCategory::gathered, all / program_.inner_shards * program_.weight_bytes);
     if (pooled) add(MemoryCategory::gathered, buffer_bytes(buffers_.weight, bytes_of(held_weights_, program_.weight_bytes)));
   }
@@ -122,7 +146,7 @@ class Estimate {
     const auto adds = [](const Instruction& x) { return x.op == Op::reduce_scatter && x.micro > 0; };
     const bool earlier = std::any_of(list_.begin(), list_.end(),
                                      [](const Instruction& x) { return x.op == Op::reduce_scatter && x.micro == 0; });
-    if (earlier && std::any_of(list_.begin(), list_.end(), adds)) bytes += added_bytes();
+    if (earlier && std::any_of(list_.begin(), list_.end(), adds)) bytes += added_bytes_ = added_bytes();
     if (options_.copies_sums) bytes += largest_sum();
     const bool takes_in = std::any_of(list_.begin(), list_.end(),
                                       [](const Instruction& x) { return x.op == Op::receive && x.what == Payload::sum; });
@@ -208,7 +232,9 @@ class Estimate {
     }
     const int64_t widened = program_.gradient_bytes < kFloatBytes ? std::min(largest_own() * kFloatBytes, kWidenedPiece) : 0;
     const int64_t offloaded = (state.most - state.left) * kFloatBytes;  // not there for the norm
-    add(MemoryCategory::optimizer, std::max(largest_update() + widened, largest_norm() - offloaded));
+    reloaded_bytes_ = offloaded;
+    update_bytes_ = add(MemoryCategory::optimizer, std::max(largest_update() + widened, largest_norm() - offloaded));
+    if (options_.stays.optimizer) add(MemoryCategory::optimizer, sum(states()) * kFloatBytes);
   }
 
   int64_t largest_norm() const {
@@ -253,12 +279,15 @@ class Estimate {
   Numels held_numel_;    // elements with a gradient; 0 for the blocks of other ranks
   Numels held_weights_;  // all elements
   Numels requests_;      // to the allocator, rounded
+  int64_t added_bytes_ = 0;   // of gradients, while there are activations
+  int64_t update_bytes_ = 0;  // temporary memory of updates
+  int64_t reloaded_bytes_ = 0;  // of offloaded optimizer state, while weights are updated
   MemoryEstimate result_;
 };
 
 }  // namespace
 
-int64_t MemoryEstimate::total() const { return std::accumulate(peak.begin(), peak.end(), -host_bytes); }
+int64_t MemoryEstimate::sum() const { return std::accumulate(peak.begin(), peak.end(), -host_bytes); }
 
 MemoryEstimate estimate_memory(const Program& program, int rank, const MemoryOptions& options) {
   check_rank(program, rank);

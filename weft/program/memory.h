@@ -1,6 +1,7 @@
 // memory: bytes a rank holds, by category, read off its program. Allocates nothing.
 //
-// Each category's figure is its own peak; their sum is a bound, since they do not peak together. Model states follow
+// Each category's figure is its own peak. They peak together, but for what backward takes (activations, sums of gradients in
+// flight) and the temporary memory of updates, which come after it. Model states follow
 // Rajbhandari et al. 2020 (arXiv:1910.02054): for P parameters, fp32 and Adam 4 + 4 + 8 bytes each; mixed precision 2 + 2 + 12;
 // sharded parts are divided by the ranks of the shard axis.
 #pragma once
@@ -53,6 +54,7 @@ struct MemoryOptions {
   std::vector<BlockState> block_states = {};  ///< by block, replaces optimizer_states unless empty
   bool offload_optimizer = false;             ///< only one block's state is in memory at a time
   bool offload_weights = false;               ///< only one block's shard is in memory at a time
+  OffloadOptions::Beside stays = {};          ///< kinds offloaded to host memory beside a CPU, whose own memory that is
   int64_t communication_bytes = 0;            ///< buffers of the process groups
   int state_copies = 0;                       ///< copies of the rank's state, for saving and snapshots
   bool copies_sums = false;                   ///< sums over ranks first gather what they add up: in tree order on GPUs
@@ -63,12 +65,14 @@ struct MemoryOptions {
 /// Memory of a rank.
 struct MemoryEstimate {
   CategoryBytes peak{};         ///< peak of each category
+  int64_t apart_bytes = 0;      ///< part of the peaks that is never there with the rest
   int64_t host_bytes = 0;       ///< part of the peaks that is in host memory, with the rest on a GPU: copies of the state
   int64_t reserved_bytes = 0;   ///< least that the allocator takes from the device for all of it (base/target_device.h)
   int64_t model_states = 0;     ///< ZeRO's model states: weights, gradients and optimizer state, without buffers
   int64_t largest_block = 0;    ///< whole weights of the rank's largest block
   int largest_block_index = 0;  ///< index of that block
-  int64_t total() const;        ///< sum of the peaks on the device
+  int64_t sum() const;          ///< of the peaks on the device
+  int64_t total() const { return sum() - apart_bytes; }  ///< most that is on the device at once
   int64_t of(MemoryCategory category) const { return peak[static_cast<size_t>(category)]; }  ///< the category's peak
 };
 

@@ -80,9 +80,10 @@ std::string row(const std::string& what, const std::vector<std::string>& cells) 
 bool is_for_gpu(const RecipeMemory& memory) { return memory.plan.costs->device() == TargetDevice::gpu; }
 
 std::string table(const std::vector<RecipeMemory>& memories) {
-  std::vector<std::string> heads, totals, states, reserved;
+  std::vector<std::string> heads, sums, totals, states, reserved;
   for (const RecipeMemory& m : memories) {
     heads.emplace_back(name(m.plan.program->shard_level));
+    sums.push_back(format_bytes(m.estimate().sum()));
     totals.push_back(format_bytes(m.estimate().total()));
     states.push_back(format_bytes(m.estimate().model_states));
     reserved.push_back(format_bytes(m.estimate().reserved_bytes));
@@ -96,7 +97,8 @@ std::string table(const std::vector<RecipeMemory>& memories) {
       cells.push_back(m.estimate().of(category) ? format_bytes(m.estimate().of(category)) : "-");
     text += row(std::string(name(category)), cells);
   }
-  text += row("sum", totals);
+  text += row("sum", sums);
+  text += row("at once, at most", totals);
   if (is_for_gpu(memories.front())) text += row("reserved, at least", reserved);
   return text + row("of which model states", states);
 }
@@ -126,8 +128,9 @@ std::string text_of(const Recipe& recipe, const std::vector<RecipeMemory>& memor
         own.plan.program->num_blocks(), own.plan.program->micro_batches, kMostStepsToCompare);
   }
   text +=
-      "\nEach line is a category's peak. Not all peaks come at once, so the sum is an\n"
-      "upper bound. The process itself (code, stacks, kernel workspaces) is extra.\n";
+      "\nEach line is a category's peak. Activations are gone when weights are updated,\n"
+      "which takes memory of its own: only the larger of both is in the last figure.\n"
+      "The process itself (code, stacks, kernel workspaces) is extra.\n";
   if (!is_for_gpu(own)) return text;
   return text +
          "\nFor a GPU: LibTorch's kernels there, and its caching allocator, which reserves\n"
@@ -145,7 +148,8 @@ std::string json_of(const RecipeMemory& memory) {
       {"device", kTargetDevices.of(memory.plan.costs->device())},
       {"shard_level", name(memory.plan.program->shard_level)},
       {"bytes", bytes},
-      {"sum", memory.estimate().total()},
+      {"sum", memory.estimate().sum()},
+      {"at_once", memory.estimate().total()},
       {"reserved", memory.estimate().reserved_bytes},
       {"host_bytes", memory.estimate().host_bytes},
       {"model_states", memory.estimate().model_states},

@@ -1,11 +1,13 @@
 // CostTable: costs of a recipe's model in each requested layout. Blocks are measured (nn/cost/measure_cost.h) once for all
 // layouts in which they cost the same, so use a single table to compare many layouts of a model. Of equal layers in a row only
-// the first few are measured.
+// the first few are measured. Thread-safe: threads that ask for different costs measure at the same time.
 #pragma once
 
 #include <compare>
 #include <cstdint>
 #include <map>
+#include <mutex>
+#include <optional>
 #include <vector>
 
 #include "weft/base/target_device.h"
@@ -38,7 +40,7 @@ class CostTable {
 
   const OptimizerOptions& optimizer() const { return optimizer_; }      ///< optimizer of the recipe
   TargetDevice device() const { return device_; }                       ///< device for which costs are measured
-  int num_measured() const { return static_cast<int>(costs_.size()); }  ///< number of measurements so far
+  int num_measured() const;                                             ///< number of measurements so far
 
   /// Throws InputError for a recipe of another model, data, optimizer or kind of device.
   void check(const Recipe& recipe) const;
@@ -57,6 +59,10 @@ class CostTable {
     ModelCost cost;
     ModelLaunches launches;
   };
+  struct Slot {
+    mutable std::mutex mutex = {};  ///< held while it is measured
+    std::optional<Measured> measured = {};
+  };
   const Measured& at(int64_t micro_batch, const LayoutOptions& layout, const StepCounts& counts);
   Measured measured(const Key& key);
   Measured with_all_layers(Measured few) const;
@@ -67,7 +73,8 @@ class CostTable {
   Model model_;              ///< whole, with its rules
   CompositionFacts facts_;   ///< of the model
   int64_t measured_layers_;  ///< layers of the model that is measured: all but repeated ones
-  std::map<Key, Measured> costs_;
+  mutable std::mutex mutex_;  ///< of the maps
+  std::map<Key, Slot> costs_;
   std::map<int, std::vector<BlockUpdate>> updates_;
 };
 

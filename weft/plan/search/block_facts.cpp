@@ -12,6 +12,14 @@ BlockFacts& BlockFactsTable::at(const BlockChoice& choice, const LayoutChoice& l
   return found != known_.end() ? found->second : known_.emplace(choice, made(layout)).first->second;
 }
 
+void BlockFactsTable::measure(const LayoutChoice& layout) const {
+  try {
+    const ResolvedLayout resolved = resolve(recipe_of(space_, layout), space_.world);
+    costs_->model_cost(resolved.micro_batch, resolved.options, resolved);
+  } catch (const InputError&) {  // made() tells
+  }
+}
+
 BlockFacts BlockFactsTable::made(const LayoutChoice& layout) {
   BlockFacts facts;
   try {

@@ -31,6 +31,9 @@ class BlockFactsTable {
   BlockFactsTable(const SearchSpace& space, const Hardware& hardware, std::shared_ptr<CostTable> costs)
       : space_(space), hardware_(hardware), costs_(std::move(costs)) {}
 
+  /// Measures the costs of a layout that resolve() accepts, if its blocks have any. Thread-safe.
+  void measure(const LayoutChoice& layout) const;
+
   /// Returns the facts of a choice; `layout` is a whole layout with it that resolve() accepts.
   BlockFacts& at(const BlockChoice& choice, const LayoutChoice& layout);
 

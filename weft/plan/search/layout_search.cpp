@@ -4,10 +4,14 @@
 
 #include <algorithm>
 #include <map>
+#include <optional>
+#include <span>
 #include <tuple>
 #include <utility>
 
+#include "weft/base/cores.h"
 #include "weft/base/error.h"
+#include "weft/base/in_parallel.h"
 #include "weft/base/stopwatch.h"
 #include "weft/plan/forecast.h"
 #include "weft/plan/layout/planned_device.h"
@@ -20,6 +24,9 @@
 namespace weft {
 
 namespace {
+
+constexpr size_t kAtOnce = 8;       ///< layouts that are measured or simulated together
+constexpr size_t kMostThreads = 4;  ///< each takes the memory of a simulation
 
 /// How far a layout, or a group of layouts that begin alike, has been looked into.
 enum class Step : uint8_t {
@@ -63,8 +70,13 @@ class LayoutSearch {
   }
 
   SearchResult run() {
-    for (const BlockChoice& choice : block_choices(space_)) begin(choice);
-    while (!nodes_.empty() && (best_.size() < most_ || nodes_.front().bound_s <= best_.back().step_s)) expand(popped());
+    const std::vector<BlockChoice> choices = block_choices(space_);
+    for (size_t first = 0; first < choices.size(); first += kAtOnce) {
+      const std::span some = std::span(choices).subspan(first, std::min(kAtOnce, choices.size() - first));
+      measure(some);
+      for (const BlockChoice& choice : some) begin(choice);
+    }
+    while (may_hold_better()) simulate_some();
     for (const Node& node : nodes_) result_.bounded += num_layouts(node);
     for (const Fitting& layout : best_) {
       result_.best.push_back(layout_forecast(recipe_of(space_, layout.choice), space_.world, hardware_, costs_));
@@ -91,6 +103,10 @@ class LayoutSearch {
     return node;
   }
 
+  bool may_hold_better() const {
+    return !nodes_.empty() && (best_.size() < most_ || nodes_.front().bound_s <= best_.back().step_s);
+  }
+
   int64_t num_states(const LayoutChoice& choice) const {
     return std::ssize(state_choices(space_, choice.blocks, choice.pipeline));
   }
@@ -99,6 +115,26 @@ class LayoutSearch {
   void refuse(const std::string& key, const std::string& text, const std::string& why, int64_t layouts) {
     const std::string prefix = space_.base.path + ": ";
     refusals_.add_illegal(key, text, why.starts_with(prefix) ? why.substr(prefix.size()) : why, layouts);
+  }
+
+  /// Measures the costs that begin() will ask for, at once on several threads.
+  void measure(std::span<const BlockChoice> choices) {
+    std::vector<LayoutChoice> wanted;
+    for (const BlockChoice& blocks : choices) {
+      if (is_too_large(blocks)) continue;
+      if (std::optional<LayoutChoice> layout = first_legal(blocks)) wanted.push_back(*layout);
+    }
+    in_parallel(wanted.size(), threads_, [&](size_t i) { bounds_.measure(wanted[i]); });
+  }
+
+  std::optional<LayoutChoice> first_legal(const BlockChoice& blocks) const {
+    for (const PipelineChoice& pipeline : pipeline_choices(space_, blocks)) {
+      const std::vector<StateChoice> states = state_choices(space_, blocks, pipeline);
+      if (states.empty()) continue;
+      CountedChoice layout{.choice = {.blocks = blocks, .pipeline = pipeline, .states = states.front()}};
+      if (why_illegal(layout).empty()) return layout.choice;
+    }
+    return {};
   }
 
   /// Queues the pipelines of all layouts with these blocks.
@@ -160,17 +196,26 @@ class LayoutSearch {
     }
   }
 
-  void expand(const Node& node) {
-    switch (node.step) {
-      case Step::pipeline:
-        return cut(node);
-      case Step::cut:
-        return add_states(node);
-      case Step::states:
-        return refine_bound(node);
-      case Step::refined:
-        return simulate(node);
+  /// Looks further into what may be fastest until some layouts are left to be simulated, then simulates these.
+  void simulate_some() {
+    std::vector<Node> ready;
+    while (ready.size() < kAtOnce && may_hold_better()) {
+      const Node node = popped();
+      if (node.step == Step::refined) {
+        ready.push_back(node);
+      } else {
+        look_into(node);
+      }
     }
+    std::vector<Simulated> simulated(ready.size());
+    in_parallel(ready.size(), threads_, [&](size_t i) { simulated[i] = simulate(ready[i].layout.choice); });
+    for (size_t i = 0; i < ready.size(); ++i) take(ready[i], simulated[i]);
+  }
+
+  void look_into(const Node& node) {
+    if (node.step == Step::pipeline) cut(node);
+    if (node.step == Step::cut) add_states(node);
+    if (node.step == Step::states) refine_bound(node);
   }
 
   void cut(Node node) {
@@ -227,24 +272,38 @@ class LayoutSearch {
     }
   }
 
-  void simulate(const Node& node) {
-    const Recipe recipe = recipe_of(space_, node.layout.choice);
-    ++result_.simulated;
-    RecipeSimulation step;
+  /// What a simulation says of a layout.
+  struct Simulated {
+    double step_s = 0.0;
+    int64_t bytes = 0;        ///< of the fullest rank
+    std::string why_not = {};  ///< not empty: it is illegal
+  };
+
+  /// Thread-safe.
+  Simulated simulate(const LayoutChoice& choice) const {
+    const Recipe recipe = recipe_of(space_, choice);
+    Simulated result;
     try {
-      step = plan_simulation(recipe, unverified_plan(recipe, space_.world, costs_), hardware_);
+      const RecipeSimulation step = plan_simulation(recipe, unverified_plan(recipe, space_.world, costs_), hardware_);
+      result.step_s = step.simulation.step_s;
+      for (const SimulatedRank& rank : step.simulation.ranks) {
+        result.bytes = std::max({result.bytes, rank.memory.total(), rank.memory.reserved_bytes});
+      }
     } catch (const InputError& error) {
-      return refuse(error.what(), memory_text(node.layout.choice), error.what(), 1);
+      result.why_not = error.what();
     }
-    int64_t bytes = 0;
-    for (const SimulatedRank& rank : step.simulation.ranks) {
-      bytes = std::max({bytes, rank.memory.total(), rank.memory.reserved_bytes});
-    }
-    if (static_cast<double>(bytes) > limit_) return over_memory(node, bytes);
-    const Fitting layout{step.simulation.step_s, node.layout.choice};
+    return result;
+  }
+
+  void take(const Node& node, const Simulated& simulated) {
+    const LayoutChoice& choice = node.layout.choice;
+    ++result_.simulated;
+    if (!simulated.why_not.empty()) return refuse(simulated.why_not, memory_text(choice), simulated.why_not, 1);
+    if (static_cast<double>(simulated.bytes) > limit_) return over_memory(node, simulated.bytes);
+    const Fitting layout{simulated.step_s, choice};
     if (best_.size() == most_ && best_.back() < layout) return;
-    if (const std::string why = why_no_ramp(recipe); !why.empty()) {
-      return refuse(why, memory_text(node.layout.choice), why, 1);
+    if (const std::string why = why_no_ramp(recipe_of(space_, choice)); !why.empty()) {
+      return refuse(why, memory_text(choice), why, 1);
     }
     best_.insert(std::upper_bound(best_.begin(), best_.end(), layout), layout);
     if (best_.size() > most_) best_.pop_back();
@@ -265,6 +324,7 @@ class LayoutSearch {
   Hardware hardware_;
   size_t most_;
   double limit_;
+  size_t threads_ = std::min(kMostThreads, static_cast<size_t>(available_cores()));
   std::shared_ptr<CostTable> costs_;
   LayoutBounds bounds_;
   Refusals refusals_;

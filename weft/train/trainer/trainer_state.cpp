@@ -31,16 +31,16 @@ std::string offload_folder(const LayoutOptions& layout) {
 /// Stores share a device's streams, whose links are one each way too.
 OffloadStores make_offload_stores(const LayoutOptions& layout, at::Device device) {
   std::optional<CopyStreams> streams;
-  const auto make = [&](Offload kind) -> std::shared_ptr<OffloadStore> {
+  const auto make = [&](Offload kind, MemoryCategory of) -> std::shared_ptr<OffloadStore> {
     if (kind == Offload::none) return nullptr;
     if (kind == Offload::disk) return disk_offload(offload_folder(layout));
-    if (!at::accelerator::isAccelerator(device.type())) return host_offload();
+    if (!at::accelerator::isAccelerator(device.type())) return host_offload(of);
     if (!streams) streams.emplace(device);
     return pinned_offload(*streams);
   };
-  return {.activations = make(layout.offload_activations),
-          .weights = make(layout.offload_parameters),
-          .optimizer = make(layout.offload_optimizer)};
+  return {.activations = make(layout.offload_activations, MemoryCategory::activations),
+          .weights = make(layout.offload_parameters, MemoryCategory::weights),
+          .optimizer = make(layout.offload_optimizer, MemoryCategory::optimizer)};
 }
 
 }  // namespace
