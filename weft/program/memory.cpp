@@ -44,7 +44,8 @@ class Estimate {
     optimizer();
     add(MemoryCategory::communication, options_.communication_bytes);
     activations();
-    result_.reserved_bytes = reserved_bytes(options_.device, requests_);
+    result_.reserved_bytes =
+        options_.device == TargetDevice::cpu ? result_.total() : reserved_bytes(options_.device, requests_);
     saving();
     return result_;
   }

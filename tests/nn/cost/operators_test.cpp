@@ -169,6 +169,19 @@ TEST(Operators, NormsAndActivationsReadAndWriteTheirTensors) {
   EXPECT_EQ(gelu[0].elements, 4 * kRows * kWidth);
 }
 
+TEST(Operators, PoolingReadsImagesAndKeepsIndices) {
+  Model model = cnn({.width = 8});
+  const std::vector<MeasuredCost> costs = measure_cost(model, {meta({5, 1, 28, 28}, at::kFloat)});
+  const BlockOperators& of = costs[0].operators;
+  const int64_t inputs = int64_t{5} * 8 * 28 * 28, outputs = inputs / 4;
+  for (const bool is_backward : {false, true}) {
+    const PassOperators pools = of_class(of.of(is_backward ? BlockPass::backward : BlockPass::forward), MemoryClass::pool, is_backward);
+    ASSERT_EQ(pools.size(), 1u);
+    EXPECT_EQ(pools[0].elements, inputs);
+    EXPECT_EQ(pools[0].bytes, (is_backward ? 8 : 4) * inputs + (4 + 8) * outputs);
+  }
+}
+
 TEST(Operators, AnEmbeddingReadsTheRowsThatItTakes) {
   Model model = small_gpt();
   const PassOperators rows =

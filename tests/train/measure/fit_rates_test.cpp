@@ -53,6 +53,26 @@ TEST(FitRates, FindsTheRatesOfSamples) {
   }
 }
 
+TEST(FitRates, FindsWhatStepsAdd) {
+  std::mt19937 numbers(2);
+  std::uniform_real_distribution<double> exponent(-6.0, -2.0);
+  std::vector<BlockSample> samples;
+  for (int i = 0; i < 50; ++i) {
+    BlockSample sample{.bytes = 1e10 * std::pow(10.0, exponent(numbers)), .alone_s = std::pow(10.0, exponent(numbers))};
+    sample.measured_s = sample.alone_s + 4e-5 + 3e-11 * sample.bytes;
+    samples.push_back(sample);
+  }
+  const StepOverheads found = fit_overheads(samples);
+  EXPECT_NEAR(found.instruction_s / 4e-5, 1.0, 1e-6);
+  EXPECT_NEAR(found.byte_s / 3e-11, 1.0, 1e-6);
+  for (BlockSample& sample : samples) sample.measured_s = 0.5 * sample.alone_s;
+  EXPECT_EQ(fit_overheads(samples).instruction_s, 0.0) << "none is negative";
+
+  const OperatorWork work{.kind = OperatorKind::memory, .bytes = 1000, .elements = 250};
+  const OperatorRates alone{.near_bytes = kNear, .of = {{.of = "other", .byte_s = 1e-10}}};
+  EXPECT_NEAR(rated_seconds(work, with_overheads(alone, found), "test") - rated_seconds(work, alone, "test"), 3e-8, 1e-12);
+}
+
 /// Simulated with as many threads as it was measured with, an operator takes what was measured.
 TEST(FitRates, RatesOfOneThreadPriceAnyNumberOfThreads) {
   const OperatorWork work{.kind = OperatorKind::memory, .bytes = 1 << 24, .elements = 1 << 22};

@@ -30,6 +30,7 @@
 #include "weft/recipe/read/recipe_edit.h"
 #include "weft/recipe/toml/hardware_file.h"
 #include "weft/study/plan_curve.h"
+#include "weft/train/process/process_memory.h"
 
 namespace weft {
 
@@ -229,6 +230,7 @@ void plan_several(const PlanArguments& arguments, const Recipe& recipe) {
 }
 
 void run_plan(PlanArguments& arguments) {
+  keep_and_reuse_memory();  // simulations free and allocate the same lists again and again
   const bool is_curve = !arguments.what_if.empty() || arguments.hardware.size() > 1;
   const bool is_of_one = !arguments.output.empty() || arguments.measures || arguments.space || arguments.most;
   if (is_curve && is_of_one) {
