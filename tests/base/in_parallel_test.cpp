@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <barrier>
 #include <stdexcept>
 #include <string>
 #include <vector>
@@ -19,6 +20,11 @@ TEST(InParallel, CallsEachOnce) {
       for (const auto& called : calls) EXPECT_EQ(called, 1);
     }
   }
+}
+
+TEST(InParallel, CallsRunAtTheSameTime) {
+  std::barrier<> together(4);
+  in_parallel(4, 4, [&](size_t) { together.arrive_and_wait(); });  // would never end one after another
 }
 
 TEST(InParallel, ThrowsTheFirstErrorAfterAllHaveEnded) {

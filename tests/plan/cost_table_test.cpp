@@ -2,11 +2,14 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <array>
 #include <memory>
 #include <string>
 #include <vector>
 
 #include "tests/support/refusal.h"
+#include "weft/base/in_parallel.h"
 #include "weft/plan/cost/rank_memory.h"
 #include "weft/plan/forecast.h"
 #include "weft/plan/layout/planned_device.h"
@@ -103,6 +106,41 @@ TEST(PlannedDevice, IsTheRecipesOrTheHardwares) {
             "cost_table_test: run.device = \"cpu\", but the devices of hardware 'ideal' are of kind \"cuda\" (device.kind); "
             "leave one "
             "out");
+}
+
+TEST(CostTable, ThreadsMeasureEachLayoutOnce) {
+  CostTable costs(recipe_of(kGpt));
+  std::array<const ModelCost*, 12> found{};
+  in_parallel(found.size(), 4, [&](size_t i) { found[i] = &costs.model_cost(1 + static_cast<int64_t>(i % 3)); });
+  for (size_t i = 0; i < found.size(); ++i) EXPECT_EQ(found[i], &costs.model_cost(1 + static_cast<int64_t>(i % 3)));
+  EXPECT_EQ(costs.num_measured(), 3);
+}
+
+Overrides with(Overrides overrides, const std::string& more) {
+  overrides.push_back(more);
+  return overrides;
+}
+
+/// What backward takes and what updates take is never there together.
+TEST(RankMemory, is_at_once_the_larger_of_backward_and_update) {
+  for (const Overrides& overrides : std::vector<Overrides>{{"batch.micro=1"}, {"batch.micro=32"}}) {
+    const MemoryEstimate rank = recipe_memory(recipe_of(kGpt, with(overrides, "optimizer.name=lion")), 1).estimate();
+    const int64_t backward = rank.of(MemoryCategory::activations) - rank.lasting_bytes + rank.backward_bytes;
+    EXPECT_GT(rank.update_bytes, 0) << "the signs";
+    EXPECT_EQ(rank.early_bytes, 0);
+    EXPECT_EQ(rank.sum() - rank.total(), std::min(rank.update_bytes, backward));
+    EXPECT_EQ(rank.reserved_bytes, rank.total()) << "a CPU's allocator does not round";
+  }
+}
+
+/// Beside a CPU, host memory is the same memory: offloaded state stays in it.
+TEST(RankMemory, offload_to_host_memory_saves_nothing_on_a_cpu) {
+  const auto bytes = [](const std::string& place, const std::string& device) {
+    return recipe_memory(recipe_of(kGpt, {"run.device=" + device, "layout.offload_optimizer=" + place}), 1).estimate().total();
+  };
+  EXPECT_GE(bytes("host", "cpu"), bytes("none", "cpu"));
+  EXPECT_LT(bytes("disk", "cpu"), bytes("none", "cpu"));
+  EXPECT_LT(bytes("host", "cuda"), bytes("none", "cuda"));
 }
 
 // Copies of weights and state are made where the device decides about an update, and only there.

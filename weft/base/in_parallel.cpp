@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <atomic>
 #include <exception>
+#include <system_error>
 #include <thread>
 #include <vector>
 
@@ -22,7 +23,10 @@ void in_parallel(size_t count, size_t threads, const std::function<void(size_t)>
   };
   {
     std::vector<std::jthread> others;
-    for (size_t i = 1; i < std::min(threads, count); ++i) others.emplace_back(run);
+    try {
+      for (size_t i = 1; i < std::min(threads, count); ++i) others.emplace_back(run);
+    } catch (const std::system_error&) {  // a limit of threads: those that are there do all
+    }
     run();
   }
   for (const std::exception_ptr& error : errors) {

@@ -42,12 +42,14 @@ int64_t& wire_bytes_of(StepCost& cost, WireKind kind) {
 
 }  // namespace
 
-StepCost step_cost(const InstructionList& list, const OffloadOptions& offload) {
+StepCost step_cost(const InstructionList& list, const OffloadOptions& offload, const std::vector<int64_t>& beside) {
   StepCost cost;
   int64_t activations = 0;
   int64_t partials = 0;
   int64_t leaving = 0;
-  for (const Instruction& x : list) {
+  for (size_t i = 0; i < list.size(); ++i) {
+    const Instruction& x = list[i];
+    const int64_t other = i < beside.size() && x.op != Op::combine ? beside[i] : 0;
     if (x.what == Payload::input) activations -= std::exchange(leaving, 0);
     (is_backward(x.op) ? cost.backward_flops : cost.forward_flops) += x.flops;
     wire_bytes_of(cost, wire_kind(x)) += x.wire_bytes;
@@ -55,7 +57,7 @@ StepCost step_cost(const InstructionList& list, const OffloadOptions& offload) {
     if (x.op == Op::gather) ++cost.num_gathers;
     int64_t& live = x.op == Op::combine ? partials : activations;
     int64_t& peak = x.op == Op::combine ? cost.peak_partial_bytes : cost.peak_activation_bytes;
-    peak = std::max(peak, live + peak_bytes(x));
+    peak = std::max(peak, live + peak_bytes(x) + other);
     live += x.allocates - x.frees;
     if (offload.beside.activations && x.op == Op::offload && x.what == Payload::input) live += leaving = x.frees;
   }

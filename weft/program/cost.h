@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <vector>
 
 #include "weft/program/program.h"
 
@@ -45,7 +46,8 @@ struct StepCost {
 };
 
 /// Cost of a rank's list. Peaks count an instruction's allocations before its frees, in list order. Where copies run beside
-/// compute (`offload`), an offloaded input is held until the next move of one.
-StepCost step_cost(const InstructionList& list, const OffloadOptions& offload = {});
+/// compute (`offload`), an offloaded input is held until the next move of one. The activations' peak includes what `beside`
+/// says is held beside them, by instruction.
+StepCost step_cost(const InstructionList& list, const OffloadOptions& offload = {}, const std::vector<int64_t>& beside = {});
 
 }  // namespace weft

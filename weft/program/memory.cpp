@@ -44,32 +44,49 @@ class Estimate {
     optimizer();
     add(MemoryCategory::communication, options_.communication_bytes);
     activations();
-    result_.reserved_bytes =
-        options_.device == TargetDevice::cpu ? result_.total() : reserved_bytes(options_.device, requests_);
+    result_.reserved_bytes = std::max(reserved(When::backward), reserved(When::update));
     saving();
     return result_;
   }
 
  private:
+  /// When memory is there.
+  enum class When : uint8_t { always, backward, update };
+  struct Request {
+    int64_t bytes;  ///< rounded
+    When when;
+  };
+
   /// Counts one request to the allocator.
-  int64_t add(MemoryCategory category, int64_t bytes) {
+  int64_t add(MemoryCategory category, int64_t bytes, When when = When::always) {
     const int64_t allocated = allocated_bytes(options_.device, bytes);
     result_.peak[static_cast<size_t>(category)] += allocated;
-    requests_.push_back(allocated);
+    requests_.push_back({allocated, when});
+    if (category == MemoryCategory::optimizer && when == When::update) result_.update_bytes += allocated;
+    if (category == MemoryCategory::gradients && when == When::backward) result_.early_bytes += allocated;
+    if (category == MemoryCategory::activations && when == When::always) result_.lasting_bytes += allocated;
     return allocated;
   }
-  void keep(MemoryCategory category, int64_t bytes) { result_.model_states += add(category, bytes); }
-  /// After all other requests: activations and what updates take for themselves, of which only the larger part is requested.
+  void keep(MemoryCategory category, int64_t bytes, When when = When::always) {
+    result_.model_states += add(category, bytes, when);
+  }
+
+  /// What the allocator takes for all that is there then.
+  int64_t reserved(When when) const {
+    std::vector<int64_t> bytes;
+    for (const Request& request : requests_) {
+      if (request.when == When::always || request.when == when) bytes.push_back(request.bytes);
+    }
+    return reserved_bytes(options_.device, bytes);
+  }
+
   void activations() {
-    const Numels requests = {step_cost(list_, program_.offload).peak_activation_bytes, upload_bytes()};
-    int64_t bytes = 0;
-    for (const int64_t request : requests) bytes += allocated_bytes(options_.device, request);
-    const bool updates_take_more = update_bytes_ > bytes;
-    result_.apart_bytes = std::min(update_bytes_ + reloaded_bytes_, bytes + added_bytes_);
-    if (!updates_take_more) requests_.erase(std::find(requests_.begin(), requests_.end(), update_bytes_));
-    for (const int64_t request : requests) add(MemoryCategory::activations, request);
-    if (updates_take_more) requests_.resize(requests_.size() - requests.size());
-    if (options_.stays.activations) add(MemoryCategory::activations, stored_activations());
+    const int64_t most = step_cost(list_, program_.offload).peak_activation_bytes;
+    const int64_t with_sums = step_cost(list_, program_.offload, added_).peak_activation_bytes;
+    add(MemoryCategory::activations, most, When::backward);
+    result_.backward_bytes = with_sums - most;
+    add(MemoryCategory::activations, upload_bytes());
+    if (options_.in_own_memory.activations) add(MemoryCategory::activations, stored_activations());
   }
 
   /// Most bytes of offloaded inputs of blocks.
@@ -128,8 +145,7 @@ class Estimate {
       for (const int64_t numel : held_weights_) keep(MemoryCategory::weights, numel * program_.weight_bytes);
     }
     if (narrow() && owns_) keep(MemoryCategory::master, shard * kFloatBytes);
-    if (options_.stays.weights) add(MemoryCategory::weights, all / program_.shards * program_.weight_bytes);
-    if (options_.stays.weights && narrow() && owns_) add(MemoryCategory::weights, all / program_.shards * kFloatBytes);
+    if (options_.in_own_memory.weights && owns_) add(MemoryCategory::weights, all / program_.shards * kFloatBytes);
     if (program_.inner_shards > 1) add(MemoryCategory::gathered, all / program_.inner_shards * program_.weight_bytes);
     if (pooled) add(MemoryCategory::gathered, buffer_bytes(buffers_.weight, bytes_of(held_weights_, program_.weight_bytes)));
   }
@@ -147,7 +163,10 @@ class Estimate {
     const auto adds = [](const Instruction& x) { return x.op == Op::reduce_scatter && x.micro > 0; };
     const bool earlier = std::any_of(list_.begin(), list_.end(),
                                      [](const Instruction& x) { return x.op == Op::reduce_scatter && x.micro == 0; });
-    if (earlier && std::any_of(list_.begin(), list_.end(), adds)) bytes += added_bytes_ = added_bytes();
+    if (earlier && std::any_of(list_.begin(), list_.end(), adds)) {
+      added_ = added_bytes();
+      add(MemoryCategory::gradients, largest(added_), When::backward);
+    }
     if (options_.copies_sums) bytes += largest_sum();
     const bool takes_in = std::any_of(list_.begin(), list_.end(),
                                       [](const Instruction& x) { return x.op == Op::receive && x.what == Payload::sum; });
@@ -173,12 +192,13 @@ class Estimate {
     return most;
   }
 
-  /// Most bytes of the reduce-scatters in flight that add to earlier ones.
-  int64_t added_bytes() const {
-    if (!owns_) return 0;
+  /// Bytes of the reduce-scatters in flight that add to earlier ones, at each instruction.
+  Numels added_bytes() const {
+    Numels bytes(list_.size(), 0);
+    if (!owns_) return bytes;
     const Numels gradients = gradient_block_bytes();
     std::map<int, int64_t> in_flight;  // by index in the list
-    int64_t now = 0, most = 0;
+    int64_t now = 0;
     for (int i = 0; i < static_cast<int>(list_.size()); ++i) {
       for (const int earlier : list_[i].waits) {
         const auto ended = in_flight.find(earlier);
@@ -186,11 +206,12 @@ class Estimate {
         now -= ended->second;
         in_flight.erase(ended);
       }
-      if (list_[i].op != Op::reduce_scatter || list_[i].micro == 0) continue;
-      now += in_flight[i] = gradients[list_[i].first] / program_.shards;
-      most = std::max(most, now);
+      if (list_[i].op == Op::reduce_scatter && list_[i].micro != 0) {
+        now += in_flight[i] = gradients[list_[i].first] / program_.shards;
+      }
+      bytes[i] = now;
     }
-    return most;
+    return bytes;
   }
 
   /// Most bytes that a sum over ranks gathers, and its own part of the result.
@@ -227,15 +248,15 @@ class Estimate {
   void optimizer() {
     const Moved state = options_.offload_optimizer ? moved(Payload::optimizer, states()) : Moved{};
     if (options_.offload_optimizer) {
-      keep(MemoryCategory::optimizer, state.most * kFloatBytes);
+      keep(MemoryCategory::optimizer, state.left * kFloatBytes);
+      keep(MemoryCategory::optimizer, (state.most - state.left) * kFloatBytes, When::update);
     } else {
       for (const int64_t numel : states()) keep(MemoryCategory::optimizer, numel * kFloatBytes);
     }
     const int64_t widened = program_.gradient_bytes < kFloatBytes ? std::min(largest_own() * kFloatBytes, kWidenedPiece) : 0;
     const int64_t offloaded = (state.most - state.left) * kFloatBytes;  // not there for the norm
-    reloaded_bytes_ = offloaded;
-    update_bytes_ = add(MemoryCategory::optimizer, std::max(largest_update() + widened, largest_norm() - offloaded));
-    if (options_.stays.optimizer) add(MemoryCategory::optimizer, sum(states()) * kFloatBytes);
+    add(MemoryCategory::optimizer, std::max(largest_update() + widened, largest_norm() - offloaded), When::update);
+    if (options_.in_own_memory.optimizer) add(MemoryCategory::optimizer, sum(states()) * kFloatBytes);
   }
 
   int64_t largest_norm() const {
@@ -279,14 +300,17 @@ class Estimate {
   bool owns_;            // the rank updates its blocks
   Numels held_numel_;    // elements with a gradient; 0 for the blocks of other ranks
   Numels held_weights_;  // all elements
-  Numels requests_;      // to the allocator, rounded
-  int64_t added_bytes_ = 0;   // of gradients, while there are activations
-  int64_t update_bytes_ = 0;  // temporary memory of updates
-  int64_t reloaded_bytes_ = 0;  // of offloaded optimizer state, while weights are updated
+  std::vector<Request> requests_;
+  Numels added_;  // bytes of sums in flight, by instruction
   MemoryEstimate result_;
 };
 
 }  // namespace
+
+int64_t MemoryEstimate::total() const {
+  const int64_t in_backward = of(MemoryCategory::activations) - lasting_bytes;
+  return sum() - in_backward - early_bytes - update_bytes + std::max(update_bytes, in_backward + backward_bytes);
+}
 
 int64_t MemoryEstimate::sum() const { return std::accumulate(peak.begin(), peak.end(), -host_bytes); }
 

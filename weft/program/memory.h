@@ -1,7 +1,7 @@
 // memory: bytes a rank holds, by category, read off its program. Allocates nothing.
 //
-// Each category's figure is its own peak. They peak together, but for what backward takes (activations, sums of gradients in
-// flight) and the temporary memory of updates, which come after it. Model states follow
+// Each category's figure is its own peak. They peak together, except what backward takes (activations, sums of gradients in
+// flight) and what updates of weights take after it (temporary memory, reloaded optimizer state). Model states follow
 // Rajbhandari et al. 2020 (arXiv:1910.02054): for P parameters, fp32 and Adam 4 + 4 + 8 bytes each; mixed precision 2 + 2 + 12;
 // sharded parts are divided by the ranks of the shard axis.
 #pragma once
@@ -54,7 +54,7 @@ struct MemoryOptions {
   std::vector<BlockState> block_states = {};  ///< by block, replaces optimizer_states unless empty
   bool offload_optimizer = false;             ///< only one block's state is in memory at a time
   bool offload_weights = false;               ///< only one block's shard is in memory at a time
-  OffloadOptions::Beside stays = {};          ///< kinds offloaded to host memory beside a CPU, whose own memory that is
+  OffloadOptions::Beside in_own_memory = {};  ///< kinds offloaded to host memory that is the device's own: beside a CPU
   int64_t communication_bytes = 0;            ///< buffers of the process groups
   int state_copies = 0;                       ///< copies of the rank's state, for saving and snapshots
   bool copies_sums = false;                   ///< sums over ranks first gather what they add up: in tree order on GPUs
@@ -65,14 +65,19 @@ struct MemoryOptions {
 /// Memory of a rank.
 struct MemoryEstimate {
   CategoryBytes peak{};         ///< peak of each category
-  int64_t apart_bytes = 0;      ///< part of the peaks that is never there with the rest
   int64_t host_bytes = 0;       ///< part of the peaks that is in host memory, with the rest on a GPU: copies of the state
   int64_t reserved_bytes = 0;   ///< least that the allocator takes from the device for all of it (base/target_device.h)
   int64_t model_states = 0;     ///< ZeRO's model states: weights, gradients and optimizer state, without buffers
   int64_t largest_block = 0;    ///< whole weights of the rank's largest block
   int largest_block_index = 0;  ///< index of that block
-  int64_t sum() const;          ///< of the peaks on the device
-  int64_t total() const { return sum() - apart_bytes; }  ///< most that is on the device at once
+  int64_t update_bytes = 0;     ///< part of the optimizer's peak that is there only during updates
+  int64_t early_bytes = 0;      ///< part of the gradients' peak that is gone by then
+  int64_t backward_bytes = 0;   ///< part of that which is there while activations are at their peak
+  int64_t lasting_bytes = 0;  ///< part of the activations' peak that is not: uploads, offloaded ones in the device's own memory
+  int64_t sum() const;        ///< of the peaks on the device
+  int64_t total() const;      ///< most that is on the device at once
+  /// Replaces the activations' peak by another schedule's.
+  void set_activations(int64_t bytes) { peak[static_cast<size_t>(MemoryCategory::activations)] = bytes + lasting_bytes; }
   int64_t of(MemoryCategory category) const { return peak[static_cast<size_t>(category)]; }  ///< the category's peak
 };
 

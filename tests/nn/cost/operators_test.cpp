@@ -175,7 +175,8 @@ TEST(Operators, PoolingReadsImagesAndKeepsIndices) {
   const BlockOperators& of = costs[0].operators;
   const int64_t inputs = int64_t{5} * 8 * 28 * 28, outputs = inputs / 4;
   for (const bool is_backward : {false, true}) {
-    const PassOperators pools = of_class(of.of(is_backward ? BlockPass::backward : BlockPass::forward), MemoryClass::pool, is_backward);
+    const PassOperators pools =
+        of_class(of.of(is_backward ? BlockPass::backward : BlockPass::forward), MemoryClass::pool, is_backward);
     ASSERT_EQ(pools.size(), 1u);
     EXPECT_EQ(pools[0].elements, inputs);
     EXPECT_EQ(pools[0].bytes, (is_backward ? 8 : 4) * inputs + (4 + 8) * outputs);

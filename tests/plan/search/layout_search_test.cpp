@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <memory>
 
 #include "tests/data/temp_folder.h"
@@ -216,6 +217,16 @@ class Everything {
   std::vector<Simulated> all_;
 };
 
+/// All that a search finds, except its own time.
+std::string outcome_of(const SearchResult& found) {
+  std::string text =
+      fmt::format("{} {} {} {} {}\n", found.layouts, found.illegal, found.over_memory, found.bounded, found.simulated);
+  for (const LayoutForecast& layout : found.best)
+    text += fmt::format("{} {} {}\n", layout.text, layout.step_s, layout.memory_bytes);
+  for (const LeftOut& group : found.left_out) text += fmt::format("{} {}\n", group.text, group.layouts);
+  return text;
+}
+
 TEST(LayoutSearch, FindsWhatSimulatingEveryLayoutFinds) {
   for (const unsigned seed : test::seeds(kSpaces)) {
     SCOPED_TRACE(test::replay(seed));
@@ -245,6 +256,9 @@ TEST(LayoutSearch, FindsWhatSimulatingEveryLayoutFinds) {
     }
     EXPECT_EQ(seconds, expected);
     EXPECT_GE(found.layouts, found.illegal + found.over_memory + found.bounded);
+    one.options.threads = 1 + static_cast<int>(seed % 3);
+    const SearchResult other = search_layouts(one.recipe, one.world, one.hardware, one.options);
+    EXPECT_EQ(outcome_of(other), outcome_of(found)) << "with other threads, and costs measured again";
   }
 }
 
@@ -266,8 +280,23 @@ TEST(LayoutSearch, ItsForecastsAreThoseOfSimulateAndMemory) {
     int64_t most = 0;
     for (const SimulatedRank& rank : step.simulation.ranks) most = std::max(most, rank.memory.total());
     EXPECT_EQ(layout.memory_bytes, most) << layout.text;
+    EXPECT_EQ(layout.memory_bytes, recipe_memory(for_hardware(same, hardware), 4).estimate().total()) << layout.text;
     EXPECT_EQ(layout.reserved_bytes, recipe_memory(for_hardware(same, hardware), 4).estimate().reserved_bytes) << layout.text;
   }
+}
+
+/// Host memory is a CPU's own.
+TEST(LayoutSearch, OffloadsFromACpuToDisk) {
+  Hardware hardware = nominal_hardware();
+  hardware.kind = "cpu";
+  hardware.offload = {.latency_s = 1e-4, .bytes_per_s = 1e9};
+  int64_t least = std::numeric_limits<int64_t>::max();
+  for (const LayoutForecast& layout : search_layouts(gpt(), 1, hardware, {.most = 100}).best) {
+    least = std::min(least, layout.memory_bytes);
+  }
+  const SearchResult found = search_layouts(gpt(), 1, hardware, {.most = 1, .memory_bytes = static_cast<double>(least - 1)});
+  ASSERT_EQ(found.best.size(), 1U);
+  EXPECT_EQ(found.best[0].recipe.layout.offload_optimizer, "disk");
 }
 
 TEST(LayoutSearch, KeepsWhatItIsTold) {

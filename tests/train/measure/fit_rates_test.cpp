@@ -66,7 +66,10 @@ TEST(FitRates, FindsWhatStepsAdd) {
   EXPECT_NEAR(found.instruction_s / 4e-5, 1.0, 1e-6);
   EXPECT_NEAR(found.byte_s / 3e-11, 1.0, 1e-6);
   for (BlockSample& sample : samples) sample.measured_s = 0.5 * sample.alone_s;
-  EXPECT_EQ(fit_overheads(samples).instruction_s, 0.0) << "none is negative";
+  samples.push_back({.bytes = 1.0, .alone_s = 1.0, .measured_s = 0.0});  // not measured
+  const StepOverheads none = fit_overheads(samples);
+  EXPECT_EQ(none.instruction_s, 0.0);
+  EXPECT_EQ(none.byte_s, 0.0);
 
   const OperatorWork work{.kind = OperatorKind::memory, .bytes = 1000, .elements = 250};
   const OperatorRates alone{.near_bytes = kNear, .of = {{.of = "other", .byte_s = 1e-10}}};

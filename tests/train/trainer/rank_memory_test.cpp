@@ -48,6 +48,8 @@ std::vector<Case> cases() {
     all.push_back({level, "none", level == std::string("gradients") ? "bf16" : "fp32", "", "gpt", 2, 0.9});
   }
   all.push_back({"parameters", "none", "fp32", ", offload_optimizer = \"disk\"", "gpt", 2, 0.9});
+  all.push_back({"parameters", "blocks", "bf16",
+                 ", offload_optimizer = \"host\", offload_parameters = \"host\", offload_activations = \"host\""});
   all.push_back({"none", "none", "fp32", ", style = \"master\""});
   all.push_back({"none", "blocks", "bf16", ", style = \"master\"", "llama", 4});
   for (const char* model : {"gpt", "llama"}) {

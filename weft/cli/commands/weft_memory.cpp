@@ -129,7 +129,7 @@ std::string text_of(const Recipe& recipe, const std::vector<RecipeMemory>& memor
   }
   text +=
       "\nEach line is a category's peak. Activations are gone when weights are updated,\n"
-      "which takes memory of its own: only the larger of both is in the last figure.\n"
+      "which takes memory of its own: the larger of both is in \"at once, at most\".\n"
       "The process itself (code, stacks, kernel workspaces) is extra.\n";
   if (!is_for_gpu(own)) return text;
   return text +

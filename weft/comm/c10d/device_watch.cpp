@@ -6,6 +6,7 @@
 #include <pthread.h>
 
 #include <algorithm>
+#include <cstddef>
 #include <exception>
 #include <string_view>
 #include <utility>
@@ -33,12 +34,13 @@ std::vector<int> others_in(const Call& call, const Axis& axis) {
   return positions;
 }
 
-// An engine's error may name none of the ranks that it is about.
-std::string others_text(const std::vector<int>& ranks) {
+// An engine's error may name none of the ranks that it is about, nor does the call unless it has a root.
+std::string others_text(const Call& call, const std::vector<int>& ranks) {
   constexpr size_t kMost = 8;
+  if (call.root >= 0) return "";
   const size_t shown = std::min(ranks.size(), kMost);
   const std::string more = ranks.size() > shown ? fmt::format(" and {} more", ranks.size() - shown) : "";
-  return fmt::format("with rank{} {}{}", ranks.size() == 1 ? "" : "s",
+  return fmt::format(" with rank{} {}{}", ranks.size() == 1 ? "" : "s",
                      fmt::join(ranks.begin(), ranks.begin() + static_cast<std::ptrdiff_t>(shown), ", "), more);
 }
 
@@ -198,9 +200,8 @@ GroupFailure DeviceWatch::explain(const Call& call, const std::string& problem) 
   const RankTable::Report report = options_.table->report(wait, 0.0, kToFinishCall);
   if (report.evident()) return {report.culprit, report.text};
   if (const std::optional<int> closed = options_.closed_peer()) return connection_closed(call, *closed);
-  return {-1,
-          fmt::format("{} in {} {}: {}", rank_name(options_.axis, options_.axis.index), describe(call), others_text(wait.awaits),
-                      problem)};
+  return {-1, fmt::format("{} in {}{}: {}", rank_name(options_.axis, options_.axis.index), describe(call, options_.axis),
+                          others_text(call, wait.awaits), problem)};
 }
 
 GroupFailure DeviceWatch::connection_closed(const Call& call, int peer) const {

@@ -185,20 +185,21 @@ const CostTable::Measured& CostTable::at(int64_t micro_batch, const LayoutOption
                 .batch_axes = axes_of(layout.sync_batch_norm),
                 .precision = layout.precision,
                 .blocks = blocks};
-  std::unique_lock lock(mutex_);
+  std::unique_lock lock(costs_mutex_);
   Slot& slot = costs_[key];
   lock.unlock();
   const std::lock_guard own(slot.mutex);
-  if (!slot.measured) slot.measured = measured(key);
+  if (slot.error) std::rethrow_exception(slot.error);
+  if (!slot.measured) {
+    try {
+      slot.measured = measured(key);
+      ++num_measured_;
+    } catch (const InputError&) {
+      slot.error = std::current_exception();
+      throw;
+    }
+  }
   return *slot.measured;
-}
-
-int CostTable::num_measured() const {
-  const std::lock_guard lock(mutex_);
-  return static_cast<int>(std::count_if(costs_.begin(), costs_.end(), [](auto& cost) {
-    const std::lock_guard own(cost.second.mutex);
-    return cost.second.measured.has_value();
-  }));
 }
 
 /// Layers that are not measured cost what the last measured one does.
@@ -267,7 +268,7 @@ CostTable::Measured CostTable::measured(const Key& key) {
 }
 
 const std::vector<BlockUpdate>& CostTable::block_updates(int gradient_bytes) {
-  const std::lock_guard lock(mutex_);
+  const std::lock_guard lock(updates_mutex_);
   const auto known = updates_.find(gradient_bytes);
   if (known != updates_.end()) return known->second;
   return updates_.emplace(gradient_bytes, weft::block_updates(model_, optimizer_, recipe_.optimizer.groups, gradient_bytes))

@@ -3,8 +3,10 @@
 // the first few are measured. Thread-safe: threads that ask for different costs measure at the same time.
 #pragma once
 
+#include <atomic>
 #include <compare>
 #include <cstdint>
+#include <exception>
 #include <map>
 #include <mutex>
 #include <optional>
@@ -21,7 +23,7 @@
 
 namespace weft {
 
-/// The costs of the model, data and optimizer of one recipe on its kind of device (planned_device()). For one thread.
+/// The costs of the model, data and optimizer of one recipe on its kind of device (planned_device()).
 class CostTable {
  public:
   /// Measures nothing yet. Keeps a copy of the recipe; its layout does not matter.
@@ -38,9 +40,9 @@ class CostTable {
   /// Returns the updates of the model's blocks, with `gradient_bytes` bytes per gradient element.
   const std::vector<BlockUpdate>& block_updates(int gradient_bytes);
 
-  const OptimizerOptions& optimizer() const { return optimizer_; }      ///< optimizer of the recipe
-  TargetDevice device() const { return device_; }                       ///< device for which costs are measured
-  int num_measured() const;                                             ///< number of measurements so far
+  const OptimizerOptions& optimizer() const { return optimizer_; }  ///< optimizer of the recipe
+  TargetDevice device() const { return device_; }                   ///< device for which costs are measured
+  int num_measured() const { return num_measured_; }                ///< number of measurements so far
 
   /// Throws InputError for a recipe of another model, data, optimizer or kind of device.
   void check(const Recipe& recipe) const;
@@ -60,8 +62,9 @@ class CostTable {
     ModelLaunches launches;
   };
   struct Slot {
-    mutable std::mutex mutex = {};  ///< held while it is measured
+    std::mutex mutex = {};  ///< held while it is measured
     std::optional<Measured> measured = {};
+    std::exception_ptr error = {};  ///< the model cannot be split this way
   };
   const Measured& at(int64_t micro_batch, const LayoutOptions& layout, const StepCounts& counts);
   Measured measured(const Key& key);
@@ -70,10 +73,11 @@ class CostTable {
   Recipe recipe_;
   TargetDevice device_;
   OptimizerOptions optimizer_;
-  Model model_;              ///< whole, with its rules
-  CompositionFacts facts_;   ///< of the model
-  int64_t measured_layers_;  ///< layers of the model that is measured: all but repeated ones
-  mutable std::mutex mutex_;  ///< of the maps
+  Model model_;                             ///< whole, with its rules
+  CompositionFacts facts_;                  ///< of the model
+  int64_t measured_layers_;                 ///< layers of the model that is measured: all but repeated ones
+  std::mutex costs_mutex_, updates_mutex_;  ///< of the maps
+  std::atomic<int> num_measured_ = 0;
   std::map<Key, Slot> costs_;
   std::map<int, std::vector<BlockUpdate>> updates_;
 };

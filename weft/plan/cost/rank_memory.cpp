@@ -92,7 +92,7 @@ int64_t group_buffer_bytes(const Recipe& recipe, const Plan& plan, int rank, con
   return bytes;
 }
 
-OffloadOptions::Beside stays_in_memory(const Plan& plan) {
+OffloadOptions::Beside in_own_memory(const Plan& plan) {
   if (plan.costs->device() != TargetDevice::cpu) return {};
   const LayoutOptions& options = plan.layout.options;
   return {.activations = options.offload_activations == Offload::host,
@@ -108,7 +108,7 @@ MemoryOptions memory_options(const Recipe& recipe, const Plan& plan, int pp_rank
           .block_states = block_states(recipe, plan),
           .offload_optimizer = options.offload_optimizer != Offload::none,
           .offload_weights = options.offload_parameters != Offload::none,
-          .stays = stays_in_memory(plan),
+          .in_own_memory = in_own_memory(plan),
           .communication_bytes = communication_bytes(recipe, plan, pp_rank, ranks_per_host),
           .state_copies = state_copies(recipe),
           .copies_sums = sums_on_device && (plan.layout.reproducible || recipe.run.reproducible_tp > 0),

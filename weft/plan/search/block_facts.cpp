@@ -16,7 +16,7 @@ void BlockFactsTable::measure(const LayoutChoice& layout) const {
   try {
     const ResolvedLayout resolved = resolve(recipe_of(space_, layout), space_.world);
     costs_->model_cost(resolved.micro_batch, resolved.options, resolved);
-  } catch (const InputError&) {  // made() tells
+  } catch (const InputError&) {  // made() reports it
   }
 }
 

@@ -25,11 +25,21 @@ CountedChoice LayoutBounds::counted(const LayoutChoice& choice) const {
   return {.choice = choice, .micro_batches = count};
 }
 
+namespace {
+
+BlockChoice family_of(BlockChoice blocks) {
+  blocks.micro = 0;
+  blocks.recompute = {};
+  return blocks;
+}
+
+}  // namespace
+
+bool LayoutBounds::is_refused(BlockChoice blocks) const { return refused_.contains(family_of(blocks)); }
+
 /// A model that cannot be divided like this cannot with another micro-batch or recompute either.
 const BlockFacts& LayoutBounds::blocks(const LayoutChoice& choice) {
-  BlockChoice family = choice.blocks;
-  family.micro = 0;
-  family.recompute = {};
+  const BlockChoice family = family_of(choice.blocks);
   const auto refused = refused_.find(family);
   if (refused != refused_.end()) return refused->second;
   const BlockFacts& facts = blocks_.at(choice.blocks, choice);

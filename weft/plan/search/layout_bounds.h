@@ -32,6 +32,8 @@ class LayoutBounds {
 
   /// Returns the layout with its micro-batches. Throws InputError as resolve() does, for each phase of batch.ramp too.
   CountedChoice counted(const LayoutChoice& choice) const;
+  /// True if blocks() has said why not for other micro-batches or recompute of these blocks.
+  bool is_refused(BlockChoice blocks) const;
   /// Measures the costs of the layout's blocks, if they have any. Thread-safe.
   void measure(const LayoutChoice& layout) const { blocks_.measure(layout); }
   /// Returns what is known of the layout's blocks; why_not if the model cannot be divided like this.

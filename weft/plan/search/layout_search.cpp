@@ -25,8 +25,8 @@ namespace weft {
 
 namespace {
 
-constexpr size_t kAtOnce = 8;       ///< layouts that are measured or simulated together
-constexpr size_t kMostThreads = 4;  ///< each takes the memory of a simulation
+constexpr size_t kAtOnce = 8;    ///< layouts that are measured or simulated together, whatever the number of threads
+constexpr int kMostThreads = 4;  ///< each takes the memory of a simulation
 
 /// How far a layout, or a group of layouts that begin alike, has been looked into.
 enum class Step : uint8_t {
@@ -64,6 +64,7 @@ class LayoutSearch {
         hardware_(with_threads(hardware, space_.base, space_.world)),
         most_(static_cast<size_t>(std::max(options.most, 1))),
         limit_(options.memory_bytes > 0.0 ? options.memory_bytes : hardware.memory_bytes),
+        threads_(static_cast<size_t>(options.threads > 0 ? options.threads : std::min(kMostThreads, available_cores()))),
         costs_(std::move(costs)),
         bounds_(space_, hardware_, costs_) {
     hardware_.narrow_across = space_.base.layout.across_hosts == "bf16";  // at least as fast
@@ -117,20 +118,21 @@ class LayoutSearch {
     refusals_.add_illegal(key, text, why.starts_with(prefix) ? why.substr(prefix.size()) : why, layouts);
   }
 
-  /// Measures the costs that begin() will ask for, at once on several threads.
+  /// Measures, on several threads, costs that begin() may ask for.
   void measure(std::span<const BlockChoice> choices) {
     std::vector<LayoutChoice> wanted;
     for (const BlockChoice& blocks : choices) {
-      if (is_too_large(blocks)) continue;
+      if (is_too_large(blocks) || bounds_.is_refused(blocks)) continue;
       if (std::optional<LayoutChoice> layout = first_legal(blocks)) wanted.push_back(*layout);
     }
     in_parallel(wanted.size(), threads_, [&](size_t i) { bounds_.measure(wanted[i]); });
   }
 
   std::optional<LayoutChoice> first_legal(const BlockChoice& blocks) const {
+    int pp = 0;  // the latest
     for (const PipelineChoice& pipeline : pipeline_choices(space_, blocks)) {
       const std::vector<StateChoice> states = state_choices(space_, blocks, pipeline);
-      if (states.empty()) continue;
+      if (states.empty() || std::exchange(pp, pipeline.pp) == pipeline.pp) continue;
       CountedChoice layout{.choice = {.blocks = blocks, .pipeline = pipeline, .states = states.front()}};
       if (why_illegal(layout).empty()) return layout.choice;
     }
@@ -199,7 +201,7 @@ class LayoutSearch {
   /// Looks further into what may be fastest until some layouts are left to be simulated, then simulates these.
   void simulate_some() {
     std::vector<Node> ready;
-    while (ready.size() < kAtOnce && may_hold_better()) {
+    while (ready.size() < at_once_ && may_hold_better()) {
       const Node node = popped();
       if (node.step == Step::refined) {
         ready.push_back(node);
@@ -209,7 +211,8 @@ class LayoutSearch {
     }
     std::vector<Simulated> simulated(ready.size());
     in_parallel(ready.size(), threads_, [&](size_t i) { simulated[i] = simulate(ready[i].layout.choice); });
-    for (size_t i = 0; i < ready.size(); ++i) take(ready[i], simulated[i]);
+    for (size_t i = 0; i < ready.size(); ++i) record(ready[i], simulated[i]);
+    at_once_ = std::min(2 * at_once_, kAtOnce);
   }
 
   void look_into(const Node& node) {
@@ -275,7 +278,7 @@ class LayoutSearch {
   /// What a simulation says of a layout.
   struct Simulated {
     double step_s = 0.0;
-    int64_t bytes = 0;        ///< of the fullest rank
+    int64_t bytes = 0;         ///< of the fullest rank
     std::string why_not = {};  ///< not empty: it is illegal
   };
 
@@ -295,7 +298,7 @@ class LayoutSearch {
     return result;
   }
 
-  void take(const Node& node, const Simulated& simulated) {
+  void record(const Node& node, const Simulated& simulated) {
     const LayoutChoice& choice = node.layout.choice;
     ++result_.simulated;
     if (!simulated.why_not.empty()) return refuse(simulated.why_not, memory_text(choice), simulated.why_not, 1);
@@ -324,7 +327,8 @@ class LayoutSearch {
   Hardware hardware_;
   size_t most_;
   double limit_;
-  size_t threads_ = std::min(kMostThreads, static_cast<size_t>(available_cores()));
+  size_t threads_;
+  size_t at_once_ = 1;  ///< grows: some searches end with the first layout that fits
   std::shared_ptr<CostTable> costs_;
   LayoutBounds bounds_;
   Refusals refusals_;

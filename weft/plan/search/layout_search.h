@@ -25,6 +25,7 @@ struct SearchOptions {
   double memory_bytes = 0.0;             ///< limit per rank; 0: Hardware::memory_bytes
   std::vector<std::string> kept = {};    ///< keys whose values in the recipe stay: "layout.tp", "batch.micro"
   std::vector<std::string> varied = {};  ///< further keys to search, whose values change results: "layout.precision"
+  int threads = 0;                       ///< that measure and simulate at once; 0: one per core, up to four
 };
 
 /// Result of a search.

@@ -93,6 +93,7 @@ void set_states(SearchSpace& space, const Hardware& hardware, const Kept& kept) 
   if (kept.has("layout.shard")) space.shard = layout.shard;
   if (kept.has("layout.inner_shards")) space.inner = layout.inner_shards;
   space.ranks_per_host = hardware.ranks_per_host;
+  if (planned_device(space.base) == TargetDevice::cpu) space.offload_to = "disk";
   space.offloads = hardware.offload.is_known && hardware.offload.bytes_per_s < kFree;
   space.keeps_optimizer = kept.has("layout.offload_optimizer");
   space.keeps_parameters = kept.has("layout.offload_parameters");
@@ -175,7 +176,8 @@ std::vector<std::string> lines_of(const SearchSpace& space) {
   add("layout.reshard_after_forward, parameters", space.reshard);
   lines.push_back("layout.inner_shards, parameters: 0, the shards of a host");
   add("layout.prefetch, gradients and parameters", space.prefetch);
-  if (space.offloads) lines.push_back("layout.offload_*: host, of layouts that do not fit without");
+  if (space.offloads)
+    lines.push_back(fmt::format("layout.offload_*: {}, of layouts that do not fit without", space.offload_to));
   return lines;
 }
 

@@ -33,8 +33,9 @@ struct SearchSpace {
   std::vector<int> prefetch = {};                          ///< with levels gradients and parameters
   std::optional<int64_t> dp = {}, shard = {}, inner = {};  ///< kept
   int ranks_per_host = 1;
-  bool offloads = false;                                                              ///< the hardware has memory to offload to
-  StateChoice kept_offload = {};                                                      ///< offload of all layouts
+  std::string offload_to = "host";  ///< from a CPU: "disk", as its memory is the host's
+  bool offloads = false;            ///< the hardware has memory to offload to
+  StateChoice kept_offload = {};    ///< offload of all layouts
   bool keeps_optimizer = false, keeps_parameters = false, keeps_activations = false;  ///< their offload is kept
 };
 

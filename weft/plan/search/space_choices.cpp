@@ -149,7 +149,7 @@ std::vector<StateChoice> offloaded(const SearchSpace& space, const LayoutChoice&
 
 Recipe recipe_of(const SearchSpace& space, const LayoutChoice& choice) {
   const auto& [blocks, pipeline, states] = choice;
-  const auto place = [](bool offloads) { return std::string(offloads ? "host" : "none"); };
+  const auto place = [&space](bool offloads) { return offloads ? space.offload_to : "none"; };
   const LayoutRecipe plain;
   Recipe recipe = space.base;
   recipe.batch.micro = blocks.micro;

@@ -45,9 +45,10 @@ enum class OperatorClass : uint8_t {
 inline constexpr EnumNames<OperatorClass, 25> kOperatorClasses("product", "weight_product", "convolution", "convolution_image",
                                                                "convolution_filters", "pointwise", "pointwise_image",
                                                                "pointwise_filters", "attention", "attention_backward", "norm",
-                                                               "norm_backward", "channels", "channels_backward", "pool", "pool_backward", "activation",
-                                                               "activation_backward", "rotary", "dropout", "loss", "embedding",
-                                                               "embedding_backward", "update", "other");
+                                                               "norm_backward", "channels", "channels_backward", "pool",
+                                                               "pool_backward", "activation", "activation_backward", "rotary",
+                                                               "dropout", "loss", "embedding", "embedding_backward", "update",
+                                                               "other");
 
 /// What an operator's time grows with.
 struct OperatorLoad {

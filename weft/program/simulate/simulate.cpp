@@ -43,8 +43,7 @@ void add_up(const Program& program, const Hardware& hardware, const std::vector<
   for (SimulatedRank& rank : simulation.ranks) {
     tally(program, work, rank);
     rank.memory = estimate_checked_memory(program, rank.rank, memory.empty() ? MemoryOptions{} : memory[rank.pp]);
-    rank.memory.peak[static_cast<size_t>(MemoryCategory::activations)] =
-        peak_activation_bytes(program.of(rank.rank), rank.spans);
+    rank.memory.set_activations(peak_activation_bytes(program.of(rank.rank), rank.spans));
     simulation.step_s = std::max(simulation.step_s, rank.end_s);
     simulation.span_s = std::max(simulation.span_s, rank.last_work_s - rank.first_work_s);
     simulation.flops += rank.count * rank.flops;

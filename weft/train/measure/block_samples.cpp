@@ -3,6 +3,8 @@
 #include <fmt/core.h>
 
 #include <array>
+#include <chrono>
+#include <string>
 
 #include "weft/plan/make_plan.h"
 #include "weft/program/simulate/operator_time.h"
@@ -39,12 +41,12 @@ std::vector<BlockSample> measure_blocks(const World& world, const Hardware& hard
   std::vector<BlockSample> samples;
   for (const SmallModel& small : kModels) {
     for (const int micro : small.micro_batches) {
-      const std::string text =
-          fmt::format("model = {}\ndata = {}\nbatch = {{ global = {}, micro = {} }}\n"
-                      "optimizer = {{ name = \"sgd\", lr = 1e-3 }}\n"
-                      "run = {{ steps = 1, device = \"{}\", threads = {}, timeout_s = {} }}\n",
-                      small.model, small.data, micro * world.size(), micro, hardware.kind, threads,
-                      std::chrono::duration<double>(timeout).count());
+      const std::string text = fmt::format(
+          "model = {}\ndata = {}\nbatch = {{ global = {}, micro = {} }}\n"
+          "optimizer = {{ name = \"sgd\", lr = 1e-3 }}\n"
+          "run = {{ steps = 1, device = \"{}\", threads = {}, timeout_s = {} }}\n",
+          small.model, small.data, micro * world.size(), micro, hardware.kind, threads,
+          std::chrono::duration<double>(timeout).count());
       const Recipe recipe = parse_recipe(text, "calibrate");
       const Hardware timed = profile(recipe, world, {.rounds = 2, .measures_machine = false});
       const Plan plan = plan_without_program(recipe, world.size());

@@ -28,7 +28,7 @@
 namespace weft {
 namespace {
 
-/// The samples with the mean of the ranks' times, without those that are noise on a rank.
+/// The samples with the mean time of the ranks on which they are not noise, which must be at least half.
 std::vector<OperatorSample> measured(const Group& all, at::Device device, int turns) {
   std::vector<OperatorSample> samples = measure_operators(device, turns, [&all] { all.barrier("calibrate").wait(); });
   std::vector<double> seconds, known;
@@ -40,9 +40,9 @@ std::vector<OperatorSample> measured(const Group& all, at::Device device, int tu
   known = mean_over_ranks(std::move(known), all, device);
   std::vector<OperatorSample> kept;
   for (size_t i = 0; i < samples.size(); ++i) {
-    if (known[i] < 1.0) continue;
+    if (known[i] < 0.5) continue;
     kept.push_back(samples[i]);
-    kept.back().seconds = seconds[i];
+    kept.back().seconds = seconds[i] / known[i];
   }
   return kept;
 }

@@ -156,6 +156,7 @@ StepOverheads fit_overheads(const std::vector<BlockSample>& samples) {
   std::vector<Row> rows;
   rows.reserve(samples.size());
   for (const BlockSample& sample : samples) {
+    if (sample.measured_s <= 0.0) continue;
     const double weight = 1.0 / sample.measured_s;
     rows.push_back({.terms = {weight, 0.0, weight * sample.bytes}, .target = 1.0 - weight * sample.alone_s});
   }

@@ -13,8 +13,8 @@ namespace weft {
 
 /// Options of a profile.
 struct ProfileOptions {
-  int rounds = 3;         ///< traced steps of each kind
-  int micro_batches = 4;  ///< per step
+  int rounds = 3;                ///< traced steps of each kind
+  int micro_batches = 4;         ///< per step
   bool measures_machine = true;  ///< memory and links too
 };
 

@@ -1,5 +1,5 @@
-// process_memory: CPU tensor memory of a training process. Only for programs that are just ranks, because it changes the whole
-// process.
+// process_memory: CPU tensor memory of a training process. Only for programs that are a rank or a plan, because it changes the
+// whole process.
 #pragma once
 
 namespace weft {
