@@ -19,6 +19,7 @@
 #include "weft/plan/search/layout_bounds.h"
 #include "weft/plan/search/refusals.h"
 #include "weft/plan/search/search_space.h"
+#include "weft/plan/search/simulated_layout.h"
 #include "weft/plan/search/space_facts.h"
 
 namespace weft {
@@ -209,8 +210,9 @@ class LayoutSearch {
         look_into(node);
       }
     }
-    std::vector<Simulated> simulated(ready.size());
-    in_parallel(ready.size(), threads_, [&](size_t i) { simulated[i] = simulate(ready[i].layout.choice); });
+    std::vector<SimulatedLayout> simulated(ready.size());
+    in_parallel(ready.size(), threads_,
+                [&](size_t i) { simulated[i] = simulated_layout(space_, ready[i].layout.choice, hardware_, costs_); });
     for (size_t i = 0; i < ready.size(); ++i) record(ready[i], simulated[i]);
     at_once_ = std::min(2 * at_once_, kAtOnce);
   }
@@ -275,30 +277,7 @@ class LayoutSearch {
     }
   }
 
-  /// What a simulation says of a layout.
-  struct Simulated {
-    double step_s = 0.0;
-    int64_t bytes = 0;         ///< of the fullest rank
-    std::string why_not = {};  ///< not empty: it is illegal
-  };
-
-  /// Thread-safe.
-  Simulated simulate(const LayoutChoice& choice) const {
-    const Recipe recipe = recipe_of(space_, choice);
-    Simulated result;
-    try {
-      const RecipeSimulation step = plan_simulation(recipe, unverified_plan(recipe, space_.world, costs_), hardware_);
-      result.step_s = step.simulation.step_s;
-      for (const SimulatedRank& rank : step.simulation.ranks) {
-        result.bytes = std::max({result.bytes, rank.memory.total(), rank.memory.reserved_bytes});
-      }
-    } catch (const InputError& error) {
-      result.why_not = error.what();
-    }
-    return result;
-  }
-
-  void record(const Node& node, const Simulated& simulated) {
+  void record(const Node& node, const SimulatedLayout& simulated) {
     const LayoutChoice& choice = node.layout.choice;
     ++result_.simulated;
     if (!simulated.why_not.empty()) return refuse(simulated.why_not, memory_text(choice), simulated.why_not, 1);
