@@ -82,9 +82,10 @@ class Estimate {
 
   void activations() {
     const int64_t most = step_cost(list_, program_.offload).peak_activation_bytes;
-    const int64_t with_sums = step_cost(list_, program_.offload, added_).peak_activation_bytes;
     add(MemoryCategory::activations, most, When::backward);
-    result_.backward_bytes = with_sums - most;
+    if (!added_.empty()) {
+      result_.backward_bytes = step_cost(list_, program_.offload, added_).peak_activation_bytes - most;
+    }
     add(MemoryCategory::activations, upload_bytes());
     if (options_.in_own_memory.activations) add(MemoryCategory::activations, stored_activations());
   }
@@ -247,15 +248,15 @@ class Estimate {
 
   void optimizer() {
     const Moved state = options_.offload_optimizer ? moved(Payload::optimizer, states()) : Moved{};
+    const int64_t reloaded = (state.most - state.left) * kFloatBytes;  // not there for the norm
     if (options_.offload_optimizer) {
       keep(MemoryCategory::optimizer, state.left * kFloatBytes);
-      keep(MemoryCategory::optimizer, (state.most - state.left) * kFloatBytes, When::update);
+      keep(MemoryCategory::optimizer, reloaded, When::update);
     } else {
       for (const int64_t numel : states()) keep(MemoryCategory::optimizer, numel * kFloatBytes);
     }
     const int64_t widened = program_.gradient_bytes < kFloatBytes ? std::min(largest_own() * kFloatBytes, kWidenedPiece) : 0;
-    const int64_t offloaded = (state.most - state.left) * kFloatBytes;  // not there for the norm
-    add(MemoryCategory::optimizer, std::max(largest_update() + widened, largest_norm() - offloaded), When::update);
+    add(MemoryCategory::optimizer, std::max(largest_update() + widened, largest_norm() - reloaded), When::update);
     if (options_.in_own_memory.optimizer) add(MemoryCategory::optimizer, sum(states()) * kFloatBytes);
   }
 

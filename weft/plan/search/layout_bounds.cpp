@@ -11,6 +11,12 @@ namespace {
 
 constexpr double kSurely = 1.0 - 1e-9;  ///< bounds are sums in another order than the simulation's
 
+BlockChoice family_of(BlockChoice blocks) {
+  blocks.micro = 0;
+  blocks.recompute = {};
+  return blocks;
+}
+
 }  // namespace
 
 CountedChoice LayoutBounds::counted(const LayoutChoice& choice) const {
@@ -24,16 +30,6 @@ CountedChoice LayoutBounds::counted(const LayoutChoice& choice) const {
   }
   return {.choice = choice, .micro_batches = count};
 }
-
-namespace {
-
-BlockChoice family_of(BlockChoice blocks) {
-  blocks.micro = 0;
-  blocks.recompute = {};
-  return blocks;
-}
-
-}  // namespace
 
 bool LayoutBounds::is_refused(BlockChoice blocks) const { return refused_.contains(family_of(blocks)); }
 
