@@ -2,7 +2,7 @@
 # Every target can be interrupted and repeated; finished steps are skipped.
 PREFIX ?= $(CURDIR)/install
 .DEFAULT_GOAL := all
-.PHONY: all buckets setup configure train test test-cluster libraries install package test-package format lint docs clean help
+.PHONY: all buckets setup configure train test test-cluster libraries install package test-package wheel format lint docs gallery clean help
 
 all: configure  ## set this machine up and build the command: build/weft
 	@cmake --build --preset release --target weft
@@ -30,11 +30,11 @@ test: configure  ## build everything and run all tests
 test-cluster: setup_options = --tests --cluster
 test-cluster: configure  ## test hosts, cluster managers and containers on this machine (as root)
 	@tools/configure release -DWEFT_BUCKETS=ON
-	@cmake --build --preset release --target weft
+	@cmake --build --preset release --target weft weft_c
 	@tests/cluster/run
 
 libraries: all
-	@cmake --build --preset release --target weft_checked_device
+	@cmake --build --preset release --target weft_checked_device weft_c
 
 install: libraries  ## install into PREFIX (default: install/); relocatable
 	@umask 022 && cmake --install build --prefix "$(PREFIX)" >build/install.log || { cat build/install.log; exit 1; }
@@ -46,6 +46,12 @@ package: libraries  ## Debian packages and a source tarball, into build/packages
 
 test-package: package  ## test the packages in a clean Debian (as root; downloads 100 MB once)
 	@tests/install/package_test.sh
+
+wheel: setup_options = --buckets --python
+wheel: configure  ## a wheel for pip, over the LibTorch of torch 2.11, into build/wheels
+	@tools/configure release -DWEFT_BUCKETS=ON
+	@cmake --build --preset release --target wheel_parts
+	@tools/wheel
 
 format:  ## rewrite the sources in the project's format
 	@tools/format --fix
@@ -60,6 +66,10 @@ docs:  ## build the API reference: build/docs/html
 	@mkdir -p build/docs
 	@WEFT_VERSION=$$(sed -n 's/^project(weft VERSION \([^ )]*\).*/\1/p' CMakeLists.txt) doxygen docs/Doxyfile
 	@echo "build/docs/html/index.html"
+
+gallery: setup_options = --tests
+gallery: all  ## make the pictures of docs/gallery.md anew
+	@tests/records/gallery.py build/weft docs/images/gallery
 
 clean:  ## remove the build folders, keep the cache folder
 	@rm -rf build build-dev build-asan build-tsan build-cuda

@@ -30,7 +30,7 @@ if(NOT CMAKE_EXE_LINKER_FLAGS MATCHES "-fuse-ld")
 endif()
 
 # ccache identifies a precompiled header by its content.
-add_compile_options("$<$<CXX_COMPILER_ID:Clang>:SHELL:-Xclang -fno-pch-timestamp>")
+add_compile_options("$<$<COMPILE_LANG_AND_ID:CXX,Clang>:SHELL:-Xclang -fno-pch-timestamp>")
 
 if(WEFT_WARNINGS_AS_ERRORS)
   add_compile_options(-Werror)

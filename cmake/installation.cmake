@@ -1,4 +1,4 @@
-# `make install` / `cmake --install`: headers, layer libraries, the weft command with manual pages and shell completion, recipes,
+# `make install` / `cmake --install`: headers, layer libraries, libweft_c.so with weft.h, the weft command with manual pages and shell completion, recipes,
 # hardware, monitoring, and lib/cmake/weft for find_package. cmake/packages.cmake makes a package of each component.
 #
 # An installation is self-contained: it can be moved, and works for other users after the build and weft's cache folder are gone. So
@@ -20,6 +20,9 @@ get_filename_component(libtorch ${LibTorch_INCLUDE_DIR}/.. ABSOLUTE)
 get_property(layers GLOBAL PROPERTY WEFT_LAYERS)
 install(TARGETS weft_all ${layers} EXPORT weft ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
 list(TRANSFORM layers REPLACE "^weft_" "" OUTPUT_VARIABLE weft_components)
+if(TARGET weft_c)
+  list(APPEND weft_components c)
+endif()
 if(TARGET weft)
   install(TARGETS weft RUNTIME_DEPENDENCY_SET weft_needs RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR} COMPONENT command)
   set(elsewhere "^/(usr/)?lib") # libraries that have their own packages
@@ -35,6 +38,19 @@ if(TARGET weft)
     set_property(TARGET weft PROPERTY INSTALL_RPATH ${run_path})
     install(RUNTIME_DEPENDENCY_SET weft_needs POST_EXCLUDE_REGEXES ${elsewhere} LIBRARY DESTINATION ${own_folder}/lib COMPONENT command)
   endif()
+endif()
+if(TARGET weft_c)
+  if(WEFT_CUDA)
+    set_property(TARGET weft_c PROPERTY INSTALL_RPATH_USE_LINK_PATH ON)
+  else()
+    set(run_path_of_c $ORIGIN/weft/lib)
+    if(NOT WEFT_INSTALL_LIBTORCH)
+      list(APPEND run_path_of_c ${libtorch}/lib)
+    endif()
+    set_property(TARGET weft_c PROPERTY INSTALL_RPATH ${run_path_of_c})
+  endif()
+  install(TARGETS weft_c EXPORT weft LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
+  install(FILES ${PROJECT_SOURCE_DIR}/weft/c/weft.h DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
 endif()
 if(TARGET weft)
   # The command generates its manual pages and completion from its own tables.
@@ -59,7 +75,7 @@ if(WEFT_INSTALL_LIBTORCH)
   endforeach()]] COMPONENT command)
 endif()
 install(DIRECTORY ${PROJECT_SOURCE_DIR}/weft ${PROJECT_SOURCE_DIR}/compatibility/weft DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}
-  FILES_MATCHING PATTERN *.h PATTERN cli EXCLUDE)
+  FILES_MATCHING PATTERN *.h PATTERN cli EXCLUDE PATTERN weft/c EXCLUDE)
 install(DIRECTORY ${PROJECT_SOURCE_DIR}/recipes ${PROJECT_SOURCE_DIR}/hardware ${PROJECT_SOURCE_DIR}/monitoring DESTINATION ${CMAKE_INSTALL_DATADIR}/weft
   COMPONENT command FILES_MATCHING PATTERN *.toml PATTERN *.yml)
 install(FILES ${PROJECT_SOURCE_DIR}/LICENSE DESTINATION ${CMAKE_INSTALL_DATADIR}/doc/weft COMPONENT command RENAME copyright)
@@ -68,6 +84,7 @@ install(FILES ${PROJECT_SOURCE_DIR}/CHANGELOG.md DESTINATION ${CMAKE_INSTALL_DAT
 
 set(package_folder ${CMAKE_INSTALL_LIBDIR}/cmake/weft)
 install(EXPORT weft NAMESPACE weft:: FILE weftTargets.cmake DESTINATION ${package_folder})
+set(weft_is_shared OFF)
 set(weft_libtorch ${libtorch})
 get_filename_component(weft_arrow "${ArrowFileSystems_ARROW}" DIRECTORY)
 if(TARGET weft AND NOT WEFT_CUDA) # its libraries were copied

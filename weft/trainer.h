@@ -20,4 +20,5 @@
 #include "weft/train/compare/comparison_text.h"
 #include "weft/train/process/large_blocks.h"
 #include "weft/train/process/process_memory.h"
+#include "weft/train/stopped/evidence.h"
 #include "weft/train/trainer/trainer.h"

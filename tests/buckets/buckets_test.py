@@ -8,16 +8,17 @@ import os
 import pathlib
 import shutil
 import signal
-import struct
 import subprocess
 import sys
 import tarfile
 import tempfile
 import threading
 import time
-import zlib
 
 from s3_server import S3, Proxy
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "support"))
+from images import png
 
 RECIPE = """
 model = { name = "gpt", layers = 2, heads = 2, width = 32, context = 32 }
@@ -26,15 +27,6 @@ batch = { global = 16, micro = 2 }
 optimizer = { lr = 1e-3, clip = 1.0 }
 run = { steps = 12, evaluate_every = 4, threads = 1, reproducible_slots = 4, timeout_s = 60 }
 """
-
-
-def png(side, colour):
-    """An image of one colour."""
-    def chunk(kind, data):
-        return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
-    rows = (b"\0" + bytes([colour, 255 - colour, 7]) * side) * side
-    head = chunk(b"IHDR", struct.pack(">IIBBBBB", side, side, 8, 2, 0, 0, 0))
-    return b"\x89PNG\r\n\x1a\n" + head + chunk(b"IDAT", zlib.compress(rows)) + chunk(b"IEND", b"")
 
 
 class Tests:
@@ -84,7 +76,8 @@ class Tests:
 
     def test_saves_and_resumes(self):
         self.resumes_to_the_same_bits("s3://bucket/plain")
-        assert all(key.startswith("plain/step-") for key in self.s3.keys("plain/") if not key.endswith("/")), self.s3.keys("plain/")
+        own = ("plain/step-", "plain/records-1/")
+        assert all(key.startswith(own) for key in self.s3.keys("plain/") if not key.endswith("/")), self.s3.keys("plain/")
         assert self.s3.uploads() == 0
 
     def test_every_third_request_fails(self):
@@ -187,6 +180,72 @@ class Tests:
         shutil.rmtree(self.folder / "local")  # the machine is gone
         summary = self.train(save)
         assert summary["resumed_from"] == 6 and summary["weights_sha256"] == self.sha, summary
+
+    def lines(self, folder, name):
+        """Lines of records, over all parts."""
+        keys = [key for key in self.s3.keys(f"{folder}/records-1/") if f"/{name}-" in key]
+        text = b"".join(self.s3.request("GET", f"/bucket/{key}")[1] for key in keys).decode()
+        assert text.endswith("\n"), text[-100:]
+        return [json.loads(line) for line in text.splitlines()]
+
+    def records_survive_a_kill(self, folder):
+        """A run that is killed, and goes on where its last checkpoint was: it loses at most steps that were not uploaded."""
+        save = ["--set", f"save.folder=s3://bucket/{folder}", "--set", "save.every=2 steps"]
+        process = subprocess.Popen([self.weft, *self.words(["--set", "run.steps=100000", *save])], cwd=self.folder, env=self.environment(),
+                                   stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        end = time.monotonic() + 60
+        while not any("step-00000008/complete.json" in key for key in self.s3.keys(f"{folder}/")) and time.monotonic() < end:
+            time.sleep(0.05)
+        process.send_signal(signal.SIGKILL)
+        process.wait()
+        uploaded = max(line["step"] for line in self.lines(folder, "metrics"))
+        saved = max(int(key.split("step-")[1][:8]) for key in self.s3.keys(f"{folder}/") if key.endswith("complete.json"))
+        last = saved + 4
+        self.train(["-n", "2", "--set", f"run.steps={last}", *save])
+        lines = self.lines(folder, "metrics")
+        steps = [line["step"] for line in lines if "evaluation" not in line]
+        assert uploaded >= 4 and steps == [*range(1, min(uploaded, saved) + 1), *range(saved + 1, last + 1)], (uploaded, saved, steps)
+        assert [event["event"] for event in self.lines(folder, "events") if event["event"] in ("start", "end")] == ["start", "start", "end"]
+        shown = self.run(["watch", f"s3://bucket/{folder}", "--once"])
+        assert f"finished, step {last} of {last}" in shown.stdout, shown
+        made = self.run(["report", f"s3://bucket/{folder}", "-o", "report.html"])
+        assert made.returncode == 0, made.stderr
+
+    def test_records(self):
+        self.records_survive_a_kill("records")
+
+    def test_records_while_every_third_request_fails(self):
+        self.proxy = Proxy(self.s3.port, fails=3)
+        self.records_survive_a_kill("third_records")
+
+    def test_records_of_several_runs(self):
+        """Runs with a folder for records alone: each that begins anew has its own, and another's are left alone."""
+        where = ["--set", "run.folder=s3://bucket/alone"]
+        self.train(where)
+        first = self.lines("alone", "metrics")
+        self.train([*where, "--set", "run.steps=3"])
+        assert self.lines("alone", "metrics") == first and len({key.split("/")[1] for key in self.s3.keys("alone/records-")}) == 2
+        shown = self.run(["watch", "s3://bucket/alone", "--once"])
+        assert "finished, step 3 of 3" in shown.stdout, shown
+        compared = self.run(["compare", "s3://bucket/alone", "s3://bucket/alone/"])
+        assert compared.returncode == 1 and "are the same run: name it once" in compared.stderr, compared.stderr
+
+    def test_records_on_disk_beside_checkpoints_in_a_bucket(self):
+        self.train(["--set", "run.folder=disk", "--set", "save.folder=s3://bucket/beside", "--set", "run.tensorboard=true"])
+        assert (self.folder / "disk" / "metrics.jsonl").exists() and (self.folder / "disk" / "tensorboard").exists()
+        assert not self.s3.keys("beside/records-")
+        self.train(["--set", "save.folder=s3://bucket/beside", "--set", "run.tensorboard=true"], status=1)
+        assert "run.tensorboard is read only with run.folder or save.folder on disk" in self.said, self.said
+
+    def test_records_of_a_dead_bucket(self):
+        """It is said once, and neither stops the run nor holds it up for long."""
+        self.proxy.dead = True
+        began = time.monotonic()
+        summary = self.train(["--set", "run.folder=s3://bucket/nowhere"])
+        took = time.monotonic() - began
+        assert summary["weights_sha256"] == self.sha and took < 60, took
+        assert self.said.count("s3://bucket/nowhere") == 1 or "a sink still hangs" in self.said, self.said
+        print(f"    {took:.1f} s: {[line for line in self.said.splitlines() if 'record' in line]}")
 
     def test_web_dataset(self):
         """Shards in a bucket give the same data as on disk, even when requests fail."""

@@ -64,7 +64,7 @@ class Proxy(socketserver.ThreadingMixIn, http.server.HTTPServer):
         super().__init__(("127.0.0.1", 0), Handler)
         self.behind, self.fails, self.delay_s, self.dead = port, fails, delay_s, False
         self.requests, self.failed, self.lock = 0, 0, threading.Lock()
-        self.in_a_row = collections.Counter()  # failures of a request, by method and path, since it was last answered
+        self.in_a_row = collections.Counter()  # failures of a request, which has one ID in all its attempts
         threading.Thread(target=self.serve_forever, daemon=True).start()
 
     @property
@@ -102,10 +102,10 @@ class Handler(http.server.BaseHTTPRequestHandler):
         if server.dead:
             self.close_connection = True
             return
-        request = (self.command, self.path)
+        request = self.headers.get("amz-sdk-invocation-id", "")
         with server.lock:
             fails = server.fails and number % server.fails == 0 and server.in_a_row[request] < server.MOST_IN_A_ROW
-            server.in_a_row[request] = server.in_a_row[request] + 1 if fails else 0
+            server.in_a_row[request] += 1 if fails else 0
         if fails:
             with server.lock:
                 server.failed += 1

@@ -273,7 +273,7 @@ class Survivor:
             raise Wrong(f"does not resume ({self.report()})")
         self.seconds.append(time.monotonic() - began)
         for folder in (self.folder / "runs").iterdir():
-            if folder.name.startswith(".weft."):
+            if folder.name.startswith(".weft.") or folder.name in ("metrics.jsonl", "events.jsonl") or folder.name.startswith("stopped"):
                 continue
             names = {f.name for f in folder.iterdir()}
             if "complete.json" not in names or any(not (n.startswith("data-") or n in ("complete.json", "index.json")) for n in names):

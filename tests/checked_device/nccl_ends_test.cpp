@@ -6,6 +6,8 @@
 #include <map>
 
 #include "tests/checked_device/nccl_ranks.h"
+#include "tests/support/blocked_sigpipe.h"
+#include "tests/support/wait_until.h"
 
 namespace weft::checked_device {
 namespace {
@@ -23,6 +25,26 @@ TEST(Abort, EndsWaitsOfTheHost) {
     r.store->set("aborted", std::vector<uint8_t>{1});
     TORCH_CHECK(!error_of([&] { work->wait(); }).empty(), "wait() says nothing");
     engine->shutdown();
+  });
+  EXPECT_EQ(said + violations(), "");
+}
+
+// Whether a thread writes before it knows that the peer has aborted depends on microseconds.
+TEST(Communicators, ClosedByAPeerEndNoProcess) {
+  device();
+  const int before = test::num_blocking_sigpipe();
+  const std::string said = run(2, [&](const Rank& r) {
+    const Engine engine = r.group("dp");
+    Tensors t{at::ones({8}, r.on())};
+    engine->allreduce(t)->wait();
+    settle(r);
+    constexpr int kOfEachRank = 3;  // Gloo's I/O thread, c10d's worker, the communicator's thread
+    if (r.rank == 0) {
+      const auto all = [&] { return test::num_blocking_sigpipe() >= before + 2 * kOfEachRank; };
+      TORCH_CHECK(wait_until(all, 10.0), test::num_blocking_sigpipe() - before, " threads block SIGPIPE");
+    }
+    r.store->set("end " + std::to_string(r.rank), std::vector<uint8_t>{1});
+    for (int rank = 0; rank < r.size; ++rank) r.store->wait({"end " + std::to_string(rank)});
   });
   EXPECT_EQ(said + violations(), "");
 }

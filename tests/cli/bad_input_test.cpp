@@ -79,6 +79,9 @@ TEST_F(BadInput, CommandLine) {
   expect_error(train({"--trace-step", "2"}), "weft: --trace-step requires --trace; see weft train --help", 2);
   expect_error(train({"--trace", (folder_ / "t.json").string(), "--trace-step", "3", "-n", "2"}),
                "weft: step 3 cannot be traced: the run has 2 steps");
+  expect_error(train({"--profile", "1-x"}),
+               "weft: --profile: '1-x' is not a step, such as 5, or the first and the last, such as 5-7");
+  expect_error(train({"--profile", "2-3", "-n", "2"}), "weft: step 3 cannot be profiled: the run has 2 steps");
 }
 
 TEST_F(BadInput, OptionsWithoutEffect) {

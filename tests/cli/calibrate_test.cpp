@@ -13,7 +13,8 @@ const std::string kRecipes = WEFT_SOURCE "/recipes/";
 
 TEST(WeftCalibrate, WritesAFileThatPricesAnyRecipe) {
   const std::filesystem::path file = std::filesystem::path(testing::TempDir()) / "weft_calibrate_test.toml";
-  const CommandResult result = run_weft({"calibrate", "--threads", "1", "--turns", "1", "-n", "1", "-o", file.string()});
+  const CommandResult result =
+      run_weft({"calibrate", "--threads", "1", "--turns", "1", "-n", "1", "-o", file.string()}, {.deadline_s = 300.0});
   ASSERT_EQ(result.status, 0) << result.err;
   for (const char* text : {"  product ", "  attention_backward ", "  update ", "measured on 1 rank at once\n"}) {
     EXPECT_NE(result.out.find(text), std::string::npos) << text << "\n" << result.out;

@@ -141,6 +141,10 @@ TEST_F(HealthOfARank, IsServedWithoutALauncher) {
   EXPECT_TRUE(says("/metrics", "weft_local_ranks{run=\"r\",job=")) << answer;
   EXPECT_TRUE(wait_until([&] { return answer_of(port, "/livez").find(", 0 steps done") == std::string::npos; }, 20.0));
   EXPECT_TRUE(says("/metrics", "weft_seconds_without_step{")) << answer;
+  for (const char* metric :
+       {"weft_loss{", "weft_learning_rate{", "weft_samples_done{", "weft_tokens_done{", "weft_memory_bytes{"}) {
+    EXPECT_TRUE(says("/metrics", metric)) << metric << " in " << answer;
+  }
   kill(pid, SIGTERM);
   EXPECT_EQ(wait_for(pid, 30.0), 75);
 }

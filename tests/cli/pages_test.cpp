@@ -87,6 +87,19 @@ TEST(WeftHelp, FitsEightyColumnsAndHasAnExampleIfItTakesRanks) {
   EXPECT_GE(with_ranks, 13);
 }
 
+TEST(WeftHelp, ShowsWhatAnOptionTakes) {
+  struct Case {
+    const char *command, *shows, *lacks;
+  };
+  for (const auto& [command, shows, lacks] :
+       {Case{"compare", "weft compare [OPTIONS] run...\n", "(2x)"}, Case{"train", "--set KEY=VALUE  ", "--set TEXT"},
+        Case{"runs", "--where KEY=VALUE  ", "--where TEXT"}}) {
+    const std::string help = run_weft({command, "--help"}).out;
+    EXPECT_NE(help.find(shows), std::string::npos) << help;
+    EXPECT_EQ(help.find(lacks), std::string::npos) << help;
+  }
+}
+
 TEST(ShippedRecipes, AreFoundByName) {
   const TemporaryFolder folder;
   const CommandOptions elsewhere{.prepare = [&] { std::filesystem::current_path(folder.path()); }};

@@ -61,6 +61,28 @@ TEST_F(WeftPlan, ShowsTheBestAndWritesIt) {
   EXPECT_EQ(step.at("memory").at("most_bytes"), best.at("memory").at("most_bytes"));
 }
 
+TEST_F(WeftPlan, NamesASimplerLayout) {
+  std::vector<std::string> large = {"plan", recipe_, "--hardware", kH100, "-n", "8"};
+  for (const char* key : {"model.layers=2", "model.heads=12", "model.width=768", "model.context=1024", "model.vocabulary=50304",
+                          "batch.global=1024"}) {
+    large.insert(large.end(), {"--set", key});
+  }
+  for (const char* key : {"layout.precision=bf16", "layout.pp=1", "layout.tp=1", "layout.cp=1", "batch.micro=128"}) {
+    large.insert(large.end(), {"--keep", key});
+  }
+  const auto with = [&](std::vector<std::string> more) {
+    more.insert(more.begin(), large.begin(), large.end());
+    const CommandResult result = run_weft(more);
+    EXPECT_EQ(result.status, 0) << result.err;
+    return result.out;
+  };
+  const std::string one = unwrapped(with({"--most", "1"})), all = unwrapped(with({"--most", "40"}));
+  EXPECT_TRUE(has(one, "simpler, and within 1 %: replicas in ")) << one;
+  EXPECT_TRUE(has(one, " GiB: dp 8, 1 micro-batch of 128")) << one;
+  EXPECT_TRUE(has(all, " GiB: layout ")) << "a row of the table\n" << all;
+  EXPECT_EQ(nlohmann::json::parse(with({"--json"})).at("simpler").at("approach"), "replicas");
+}
+
 TEST_F(WeftPlan, SaysWhatWouldMakeItFit) {
   const CommandResult none = plan({"-n", "1", "--memory", "1MiB"});
   EXPECT_EQ(none.status, 1);
@@ -108,13 +130,40 @@ TEST_F(WeftPlan, TakesTheFastestMeasured) {
   EXPECT_TRUE(has(read_text(planned_), best[chosen].at("layout").get<std::string>() + "\n")) << read_text(planned_);
 }
 
-TEST_F(WeftPlan, KeepsTheHardwareFile) {
+TEST_F(WeftPlan, KeepsFilesThatItReads) {
   const std::string copy = (folder_ / "h100.toml").string();
   std::filesystem::copy_file(kH100, copy);
-  const CommandResult result = run_weft({"plan", recipe_, "--hardware", copy, "-o", copy});
-  EXPECT_EQ(result.status, 1);
-  EXPECT_EQ(result.err, "weft: the hardware file and -o are the same file, " + copy + "; choose another\n");
-  EXPECT_EQ(read_text(copy), read_text(kH100));
+  const std::vector<std::string> profiled = {"--set", "layout.profile=" + copy, "--set", "layout.pp=2", "-n", "2"};
+  const std::pair<std::vector<std::string>, std::string> cases[] = {
+      {{"plan", recipe_, "--hardware", copy, "-o", copy}, "the hardware file and -o"},
+      {{"simulate", recipe_, "--hardware", copy, "--svg", copy}, "the hardware file and --svg"},
+      {{"simulate", recipe_, "--hardware", copy, "--trace", copy}, "the hardware file and --trace"},
+      {{"show", recipe_, "--hardware", copy, "--svg", copy}, "the hardware file and --svg"},
+      {{"plan", recipe_, "--hardware", kH100, "-o", copy}, "layout.profile and -o"},
+      {{"profile", recipe_, "-o", copy}, "layout.profile and --output"},
+      {{"train", recipe_, "--summary", copy}, "layout.profile and --summary"},
+  };
+  for (auto [arguments, files] : cases) {
+    if (files.starts_with("layout.profile")) arguments.insert(arguments.end(), profiled.begin(), profiled.end());
+    const CommandResult result = run_weft(arguments);
+    EXPECT_EQ(result.status, 1);
+    EXPECT_EQ(result.err, "weft: " + files + " are the same file, " + copy + "; choose another\n");
+    EXPECT_EQ(read_text(copy), read_text(kH100)) << files;
+  }
+}
+
+TEST_F(WeftPlan, SaysWhyNoLayoutIsPossible) {
+  const std::string alone = (folder_ / "alone.toml").string();
+  std::ofstream(alone) << "[hardware]\nname = \"alone\"\nranks_per_host = 1\n[device]\nkind = \"cuda\"\nflops = 1e12\n";
+  const CommandResult no_link = run_weft({"plan", recipe_, "--hardware", alone, "-n", "2"});
+  EXPECT_EQ(no_link.status, 1);
+  EXPECT_TRUE(has(no_link.err, "no layout is possible on 2 ranks: ")) << no_link.err;
+  EXPECT_TRUE(has(no_link.err, "[inter_host]")) << no_link.err;
+  const CommandResult kept = run_weft({"plan", recipe_, "--hardware", kH100, "-n", "8", "--keep", "layout.tp=3"});
+  EXPECT_EQ(kept.status, 1);
+  EXPECT_EQ(kept.err, "weft: " + recipe_ +
+                          ": no layout is possible on 8 ranks: the axes that --keep fixes do not divide them; "
+                          "one is possible if layout.tp may change\n");
 }
 
 TEST_F(WeftPlan, SaysThatNothingWasMeasured) {
@@ -146,6 +195,11 @@ TEST_F(WeftPlan, RefusesInOneLine) {
   const std::pair<std::vector<std::string>, std::string> cases[] = {
       {{"--keep", "optimizer.lr=1"}, "--keep optimizer.lr=1: only keys of [layout] and batch.micro are searched; use --set"},
       {{"--memory", "much"}, "--memory much: write it as 24GiB, 80GB or 512MiB"},
+      {{"--memory", "24"}, "--memory 24: write it as 24GiB, 80GB or 512MiB"},
+      {{"--measure"},
+       "--measure trains here, on cpu, but " + kH100 +
+           " describes devices of kind cuda: leave it out, or plan with a file of this "
+           "machine, which weft calibrate writes"},
       {{"--what-if", "8..16"}, "--what-if 8..16: write it as gpus=8..4096, which is 8, 16, 32 and so on, or as gpus=8,12,16"},
       {{"-o", recipe_}, "the recipe and -o are the same file, " + recipe_ + "; choose another"},
       {{"--vary", "layout.tp"}, "--vary layout.tp: only layout.precision can be varied"},

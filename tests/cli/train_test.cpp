@@ -9,6 +9,7 @@
 #include <chrono>
 #include <fstream>
 #include <nlohmann/json.hpp>
+#include <set>
 #include <thread>
 
 #include "tests/cli/training.h"
@@ -170,6 +171,31 @@ TEST_F(WeftTrain, OnlyRankZeroNeedsTheFoldersItWritesTo) {
   for (int r = 0; r < 2; ++r) EXPECT_EQ(wait_for(ranks[r], 60.0), 0) << read_text(folders[r] / "err");
   for (const char* name : {"s.json", "w.safetensors", "t.json"})
     EXPECT_TRUE(std::filesystem::exists(folders[0] / "results" / name));
+}
+
+TEST_F(WeftTrain, ProfilesSteps) {
+  const std::string folder = (folder_ / "run").string();
+  const CommandResult result = run_weft(train({"-n", "2", "--profile", "2-3", "--set", "run.folder=" + folder}));
+  ASSERT_EQ(result.status, 0) << result.err;
+  for (const char* part : {"profile of steps 2 to 3", "critical path of step", "operators, per step and rank",
+                           "trace.json, for ui.perfetto.dev"}) {
+    EXPECT_NE(result.out.find(part), std::string::npos) << part << " in\n" << result.out;
+  }
+  const auto profile = nlohmann::json::parse(read_text(folder + "/profile/profile.json"));
+  double path = 0.0;
+  for (const auto& piece : profile["critical_path"]) path += piece["seconds"].get<double>();
+  EXPECT_NEAR(path, profile["step_s"].get<double>(), 1e-6);
+  std::set<std::string> kinds;
+  for (const auto& row : profile["operators"]) kinds.insert(row["in"]);
+  for (const char* kind : {"forward", "backward", "update"}) EXPECT_TRUE(kinds.count(kind)) << kind;
+  std::set<int> ranks;
+  bool has_path = false;
+  for (const auto& event : nlohmann::json::parse(read_text(folder + "/profile/trace.json"))) {
+    if (event.value("cat", "") == "kernel") ranks.insert(event["pid"].get<int>());
+    has_path = has_path || event.value("cat", "") == "critical path";
+  }
+  EXPECT_EQ(ranks, (std::set<int>{0, 1}));
+  EXPECT_TRUE(has_path);
 }
 
 TEST_F(WeftTrain, PrefixNamesASingleRankToo) {

@@ -51,6 +51,8 @@ class Metrics(HostsTest):
         self.assertEqual(self.ask("weft_local_ranks"), dict.fromkeys(both, local_ranks))
         self.assertEqual(self.ask("weft_running"), dict.fromkeys(both, 1))
         self.assertEqual(set(self.ask("weft_build_info{version!='',libtorch!=''}")), both)
+        for figure in ("weft_loss > 0", "weft_samples_per_second > 0", "weft_samples_done > 0", "weft_memory_bytes > 1e6"):
+            self.assertEqual(set(self.ask(figure)), {("host0", "scraped", "4711")}, figure)
         self.assertEqual(self.ask("ALERTS"), {})
 
     def test_agents_of_two_hosts(self):

@@ -1,7 +1,8 @@
-"""Ranks started by mpirun: on one host, and on the hosts of a SLURM job, whose own variables disagree."""
+"""Ranks started by mpirun: on one host, and on the hosts of a SLURM job, whose own variables disagree. Programs in C and Fortran."""
 
 import hashlib
 import os
+import subprocess
 import tempfile
 import unittest
 from pathlib import Path
@@ -9,6 +10,7 @@ from pathlib import Path
 from slurm_cluster import SlurmCluster
 
 WEFT = os.environ["WEFT"]
+ROOT = Path(__file__).resolve().parents[2]
 RECIPE = """
 model = {{ name = "gpt", layers = 1, heads = 2, width = 16, context = 16 }}
 data = {{ name = "text", path = "{folder}/text" }}
@@ -55,6 +57,30 @@ class MpiTest(unittest.TestCase):
     def test_a_rank_that_fails(self):
         err = self.train("mpirun", "-n", "2", "--oversubscribe", expect=1, more=["--set", "data.path=/none"])
         self.assertIn("weft: rank 0: ", err)
+
+    def build(self, source, *compiler):
+        """Builds an example that uses weft.h."""
+        program, library = self.folder / Path(source).stem, Path(WEFT).resolve().parent
+        subprocess.run([*compiler, ROOT / "examples" / source, "-o", program, f"-L{library}", "-lweft_c", f"-Wl,-rpath,{library}"], check=True)
+        return program
+
+    def output(self, ranks, *program):
+        status, out, err = self.cluster.run(["mpirun", "-n", str(ranks), "--oversubscribe", *program], AS_ROOT)
+        self.assertEqual(status, 0, out + err)
+        return out.splitlines()
+
+    def test_a_c_program(self):
+        program = self.build("train_in_c.c", "cc", f"-I{ROOT}/weft/c")
+        alone = self.output(1, program)
+        self.assertRegex(alone[-2], r"step 100: loss 0\.\d+")
+        self.assertEqual(self.output(2, program), alone)
+
+    def test_a_fortran_program(self):
+        program = self.build("train_in_fortran.f90", "mpifort", "-Wall", "-J", self.folder)
+        alone, two = (self.output(ranks, program, "127.0.0.1:29500") for ranks in (1, 2))
+        self.assertRegex(alone[2], r"step 60: loss 0?\.\d+")
+        self.assertEqual(two[:3], alone[:3])
+        self.assertEqual([alone[3], two[3]], ["unseen: 64 of 64 right", "unseen: 128 of 128 right"])
 
 
 if __name__ == "__main__":

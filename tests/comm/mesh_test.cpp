@@ -208,6 +208,8 @@ TEST(Processes, GlooListensAtThePortsThatAreOpen) {
                                              const Mesh mesh(world, {{"dp", 3}});
                                              const Group one = mesh.group(mesh.axis("dp"), {.backend = BackendKind::gloo}),
                                                          two = mesh.group(mesh.axis("dp"), {.backend = BackendKind::gloo});
+                                             // No rank leaves while another still connects.
+                                             two.all_reduce(at::ones({1}), ReduceOp::sum, "ones").wait();
                                              return fmt::format("{}", fmt::join(listening_ports(), " "));
                                            },
                                            {.hosts = {"a", "b", "c"}});

@@ -28,7 +28,7 @@ namespace weft::memory_limit_test {
 namespace {
 
 constexpr double kTolerance = 0.05;
-constexpr unsigned kLayouts = 8;  ///< WEFT_FUZZ=20 for 40 in all
+constexpr unsigned kLayouts = 2;  ///< WEFT_FUZZ=20 for 40 in all
 
 using Names = std::vector<std::string>;
 using Sizes = std::vector<int>;

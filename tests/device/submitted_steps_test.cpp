@@ -172,6 +172,27 @@ TEST_P(SubmittedSteps, ATracedStepIsNotHeldUp) {
   });
 }
 
+/// Kernels have times of the device, also those that autograd's threads run.
+TEST_P(SubmittedSteps, OperatorsAreTraced) {
+  on_ranks([](Trainer& trainer, const Share& share) {
+    trainer.trace(true, /*operators=*/true);
+    trainer.step(share(0));
+    const InstructionList& list = trainer.program().of(trainer.world_group().rank());
+    std::map<Op, int> kernels;
+    for (const MeasuredOperator& x : trainer.operators()) {
+      EXPECT_LE(x.start_s, x.end_s) << x.name;
+      for (size_t i = 0; i < list.size(); ++i) {
+        const InstructionTime& time = trainer.instruction_times()[i];
+        if (x.is_kernel && x.start_s >= time.start_s && x.end_s <= time.issued_s) ++kernels[list[i].op];
+      }
+    }
+    for (const Op op : {Op::forward, Op::backward, Op::update}) EXPECT_GT(kernels[op], 0) << name(op);
+    trainer.trace(false);
+    trainer.step(share(1));
+    EXPECT_TRUE(trainer.operators().empty());  // that step was not traced
+  });
+}
+
 INSTANTIATE_TEST_SUITE_P(Ranks, SubmittedSteps, testing::Values(1, 2, 4));
 
 }  // namespace

@@ -19,6 +19,8 @@
 #include "tests/engine/recorder.h"
 #include "tests/nn/bound_layer.h"
 #include "weft/base/error.h"
+#include "weft/engine/failed_step.h"
+#include "weft/engine/finding.h"
 #include "weft/nn/layers/layers.h"
 #include "weft/nn/loss/cross_entropy.h"
 
@@ -133,7 +135,7 @@ TEST_P(NotFiniteTest, IsReportedWithStepMicroBatchAndBlockAndNothingIsUpdated) {
     chain.blocks.push_back({"b" + std::to_string(b), "", std::make_shared<FunctionBlock>(run, std::vector<ParamSpec>{})});
   }
   chain.loss = [nan, c, micro = 0](const Tensors& out, const at::Tensor& target) mutable {
-    const bool bad = c.bad_block < 0 && micro++ == c.bad_micro;
+    const bool bad = c.bad_block < 0 && micro++ % 2 == c.bad_micro;
     return LossValue{out[0].sum().mul(bad ? nan : 1.0), target.numel()};
   };
   FlatModel model(std::move(chain), {});
@@ -145,10 +147,11 @@ TEST_P(NotFiniteTest, IsReportedWithStepMicroBatchAndBlockAndNothingIsUpdated) {
   options.all_micro_batches = 4;
   Engine engine(model, program, 0, updater, options);
   const auto next = [] { return MicroBatch{{at::ones({1, 2})}, at::zeros({1})}; };
+  EXPECT_THROW(engine.step(7, next), FailedStep);
   try {
-    engine.step(7, next);
+    engine.repeat(7, next);
     FAIL() << "a loss that is not finite passed";
-  } catch (const NumericError& error) {
+  } catch (const BadStep& error) {
     EXPECT_NE(std::string(error.what()).find(c.says), std::string::npos) << error.what();
   }
   for (const std::string& line : log) EXPECT_NE(line[0], 'U') << line;
@@ -156,10 +159,17 @@ TEST_P(NotFiniteTest, IsReportedWithStepMicroBatchAndBlockAndNothingIsUpdated) {
 
 INSTANTIATE_TEST_SUITE_P(
     Where, NotFiniteTest,
-    ::testing::Values(NotFiniteCase{0, 0, "step 8, micro-batch 2: the loss is nan; first not finite: block b0."},
-                      NotFiniteCase{2, 0, "step 8, micro-batch 2: the loss is nan; first not finite: block b2."},
-                      NotFiniteCase{1, 1, "step 8, micro-batch 3: the loss is nan; first not finite: block b1."},
-                      NotFiniteCase{-1, 1, "step 8, micro-batch 3: the loss is nan; first not finite: the loss itself"}));
+    ::testing::Values(NotFiniteCase{0, 0,
+                                    "step 8, micro-batch 2: the loss is nan; first not finite: block b0, forward of "
+                                    "micro-batch 2: aten::mul by nan of self [1, 2] float32 (least 1, greatest 1) made NaN, in "
+                                    "the sample at position 30 of the run, at [0, 0]"},
+                      NotFiniteCase{2, 0, "first not finite: block b2, forward of micro-batch 2: aten::mul by nan"},
+                      NotFiniteCase{1, 1,
+                                    "step 8, micro-batch 3: the loss is nan; first not finite: block b1, forward of "
+                                    "micro-batch 3: aten::mul by nan"},
+                      NotFiniteCase{-1, 1,
+                                    "step 8, micro-batch 3: the loss is nan; first not finite: the loss of micro-batch 3: "
+                                    "aten::mul by nan"}));
 
 TEST(Engine, LeavesNothingOfAFailedStepBehind) {
   Parameter weight{at::ones({2}), {}};

@@ -17,6 +17,7 @@ void json_lines(const std::string& folder, test::Random& random);
 void token_files(const std::string& folder, test::Random& random);
 void cifar(const std::string& folder, test::Random& random);
 void torch_file(const std::string& folder, test::Random& random);
+void exported_file(const std::string& folder, test::Random& random);
 
 /// Files of text, ids and images, in this order; any content if weft is built without Parquet.
 std::vector<std::string> parquet_files();

@@ -325,7 +325,8 @@ constexpr std::pair<const char*, Reader> kKinds[kNumKinds] = {{"recipe", recipe}
                                                               {"JSON lines", json_lines},
                                                               {"token files", token_files},
                                                               {"CIFAR", cifar},
-                                                              {".pt", torch_file}};
+                                                              {".pt", torch_file},
+                                                              {".pt2", exported_file}};
 
 }  // namespace
 

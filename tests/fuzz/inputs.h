@@ -26,10 +26,11 @@ enum class Kind {
   json_lines,
   token_files,
   cifar,
-  torch_file
+  torch_file,
+  exported_file
 };
 
-inline constexpr int kNumKinds = 17;
+inline constexpr int kNumKinds = 18;
 
 std::string_view name(Kind kind);
 

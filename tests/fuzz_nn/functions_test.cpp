@@ -224,7 +224,6 @@ const std::set<std::string> kElsewhere = {
     "has_packed_kernel",
     "attend_packed",
     "attend_backward_fused",
-    "record_kernel",
     "token_major_like",  // behind attention() and attend(), which check
     "has_elements",
     "has_device_kernel",
@@ -262,6 +261,7 @@ const std::set<std::string> kElsewhere = {
     "count_targets",
     "number_of",
     "values_per_channel",  // numbers of elements
+    "each_tensor",         // a walk that computes nothing
     "cross_entropy_of_ids",
     "vocabulary_targets",
     "vocabulary_loss",  // behind linear layers and losses

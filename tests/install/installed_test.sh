@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # tests/install/installed_test.sh BUILD CMAKE_OPTION...: an installation as users get it. The result of `cmake --install BUILD` is
 # moved to a world-readable folder; from there, with weft's cache folder hidden and (when started by root) as `nobody`, the command
-# trains on 2 ranks, and a program built with find_package(weft) runs.
+# trains on 2 ranks, and programs built with find_package(weft) and in C run.
 set -euo pipefail
 source=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 build=$(cd "${1:?usage: installed_test.sh BUILD CMAKE_OPTION...}" && pwd)
@@ -54,6 +54,8 @@ quietly "configure with find_package(weft)" configure "$source/find_package" "$m
 quietly "build with it" cmake --build "$moved/build"
 quietly "configure the project of docs/library.md" configure "$source/../../examples/unet" "$moved/unet"
 quietly "build it" cmake --build "$moved/unet"
+quietly "build the C program of docs/c.md" cc -std=c99 -Wall -Wextra -Wpedantic -Werror "$source/../../examples/train_in_c.c" \
+  -o "$moved/train_in_c" -I"$moved/weft/include" -L"$moved/weft/lib" -lweft_c -Wl,-rpath,"$moved/weft/lib"
 quietly "configure the project of docs/checked_device.md" configure "$source/../../examples/missing_wait" "$moved/missing_wait"
 quietly "build it" cmake --build "$moved/missing_wait"
 
@@ -70,7 +72,7 @@ elsewhere() { # COMMAND...
 }
 [[ -z ${as_nobody[*]} ]] || chown nobody "$moved/home"
 
-for file in "$moved/weft/bin/weft" "$moved/build/program"; do
+for file in "$moved/weft/bin/weft" "$moved/build/program" "$moved/train_in_c"; do
   quietly "ask for the libraries of $file" elsewhere ldd "$file"
   ! grep -e 'not found' -e "$cache" -e "$build" "$moved/log" || fail "$file needs libraries that are not installed"
   grep -q "=> $moved/weft/.*lib/weft/lib/libtorch_cpu.so" "$moved/log" || fail "$file does not use the LibTorch installed with it"
@@ -79,6 +81,8 @@ quietly "run the program" elsewhere "$moved/build/program"
 grep -q 'sum 3' "$moved/log" || fail "the program prints"$'\n'"$(<"$moved/log")"
 quietly "run the U-Net" elsewhere "$moved/unet/unet"
 grep -q 'step 60: loss' "$moved/log" || fail "the U-Net prints"$'\n'"$(<"$moved/log")"
+quietly "train from C on 2 ranks" elsewhere "$moved/weft/bin/weft" run -n 2 -- "$moved/train_in_c"
+grep -q 'step 100: loss' "$moved/log" || fail "the C program prints"$'\n'"$(<"$moved/log")"
 quietly "run the example of the checked device" elsewhere "$moved/missing_wait/missing_wait"
 grep -q 'it does not wait for that' "$moved/log" || fail "missing_wait prints"$'\n'"$(<"$moved/log")"
 for line in {1..2000}; do echo "line $line of a text to learn from"; done >"$moved/home/text"
@@ -89,6 +93,7 @@ done
 quietly "train on 2 ranks" elsewhere "$moved/weft/bin/weft" train gpt -n 2 --set data.path=text \
   --set model.layers=1 --set model.width=48 --set run.steps=3 --set optimizer.warmup=1
 grep -qE '^step +3/3 +loss [0-9]' "$moved/log" || fail "no loss of step 3 in"$'\n'"$(<"$moved/log")"
-if grep -lr -F -e "$build" -e "$cache" "$moved/weft/bin" "$moved/weft/lib/cmake" "$moved/weft"/lib/*.a >"$moved/log"; then
+if grep -lr -F -e "$build" -e "$cache" "$moved/weft/bin" "$moved/weft/lib/cmake" "$moved/weft"/lib/*.a \
+  "$moved/weft/lib/libweft_c.so" >"$moved/log"; then
   fail "paths of this machine appear in"$'\n'"$(<"$moved/log")"
 fi

@@ -21,7 +21,7 @@ OTHERS_OPTIONS = {"--shm-size", "--stop-timeout", "--read-only", "--tmpfs"}  # d
 # Identifiers of other programs and languages.
 OTHERS = {"CamelCase", "snake_case", "trailing_", "gcc", "PIP_INDEX_URL", "exif_transpose", "row_group_size", "my_model"}
 STAND_IN = re.compile(r"NAME")  # for a name that the reader chooses
-SOURCES = ("weft", "tests", "tools", "bench", "examples", "recipes", "hardware", "cmake", "container", "monitoring", ".ci", "Makefile",
+SOURCES = ("weft", "python", "tests", "tools", "bench", "examples", "recipes", "hardware", "cmake", "container", "monitoring", ".ci", "Makefile",
            "CMakeLists.txt", "CMakePresets.json", ".clang-tidy", "docs/Doxyfile")
 
 

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include "tests/program/pipeline/schedule_table.h"
 #include "tests/program/pipelines.h"
 #include "tests/program/split_model.h"
 #include "tests/program/toy.h"

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <functional>
 
+#include "tests/program/pipeline/schedule_table.h"
 #include "tests/program/pipelines.h"
 #include "tests/program/split_model.h"
 #include "tests/program/verify/spoil.h"

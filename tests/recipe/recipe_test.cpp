@@ -359,6 +359,9 @@ TEST(Recipe, KeysThatDoNotFitTogether) {
       {{"save.folder=s", "model.weights=\"h.\\u0007\""},
        "r.toml: model.weights = 'h.\\x07' has control characters, or is not UTF-8, which a checkpoint's index cannot "
        "store; use another name"},
+      {{"model.name=exported", "model.inputs=tokens"},
+       "r.toml: model.path is missing: model.name = \"exported\" needs the file that torch.export.save() wrote"},
+      {{"model.path=net.pt2"}, "r.toml: model.path is read only with model.name = \"exported\"; set that too, or leave it out"},
       {{"model.weights_skip=fc.*"},
        "r.toml: model.weights_skip is read only with model.weights; set that too, or leave it out"},
       {{"run.ports=20100-20000"},

@@ -15,12 +15,12 @@ MEMBERS = {
         SAVED: "nominal_targets_ weights updater_",  # weights and the updater's tensors are the state itself
         STEP: "transfers forward_transfers values_ step_ list_ updated_until_ loaded_ first_batch_ in_flight_ works_ stashes_ accumulated_ uses_joined_ losses_ squares_ loss_group_ loss_gradient_ numbers_ refusal_ loss_settled_ result_ divisor_",
         START: "model_ program_ options_ stage_ranks_ optimizer_buffers_ calls",
-        REPORTED: "clock results",  # saves and loads wait for all steps first: the host has the device's loss scale then
+        REPORTED: "clock results checks",  # saves and loads wait for all steps first: the host has the device's loss scale then
     },
     ("weft/train/trainer/step_updater.h", "StepUpdater"): {
         SAVED: "optimizer_ loss_scale_ average_since_",  # the average itself is among the optimizer's state
         STEP: "step_ number_ update_number_ lr_ factor_ norm_ gated_average_",
-        START: "model_ num_tensor_squares_ squares_gradients_ takes_gate_ clip_ scaled_ average_ float32_rates_",
+        START: "model_ num_tensor_squares_ squares_gradients_ takes_gate_ clip_ scaled_ average_ float32_rates_ before_change_",
     },
     ("weft/nn/device_kernels/loss_scale.h", "LossScale"): {SAVED: "scale good_steps skipped_steps"},
     ("weft/optim/update_ranges.h", "UpdateRanges"): {SAVED: "states_ ages_", START: "model_ options_ range_ count_ settings_ has_settings_"},
@@ -40,15 +40,15 @@ MEMBERS = {
     },
     ("weft/train/trainer/trainer_state.h", "TrainerState"): {
         SAVED: "steps_done shift registered model updater engine",  # the shift as samples
-        STEP: "staging saving submitted next_copy phase engine_shift average_stands_in own_thread hands_out",  # nothing is saved while an average stands in
+        STEP: "staging saving submitted next_copy phase engine_shift average_stands_in own_thread hands_out kept_gradients",  # nothing is saved while an average stands in
         START: "mesh pending optimizer options batches groups data_ranks data_rank rank program programs parameters has_trained threads settings uploads",
-        REPORTED: "has_compared has_compared_evaluated half_loaded attempts results",
+        REPORTED: "has_compared has_compared_evaluated half_loaded attempts results audit divisor",
     },
     ("weft/train/run/train.cpp", "Run"): {
-        SAVED: "state_ trainer_ noise_",
+        SAVED: "state_ trainer_ figures_",  # its noise scale is in state_
         STEP: "loader_ evaluation_",  # a loader is made at the step at which the run resumes
-        START: "recipe_ options_ traced_step_ target_ lengths_ batches_ plan_ held_mb_ layout_ device_ world_ mesh_ data_ held_ saver_",
-        REPORTED: "meter_ report_ reports_ results_ running_ seconds_before_ times_ trend_",
+        START: "recipe_ options_ target_ lengths_ batches_ plan_ held_mb_ layout_ device_ world_ mesh_ data_ held_ saver_",
+        REPORTED: "records_ traced_ looks_ report_ results_ running_ seconds_before_ times_ told_",
     },
     ("weft/train/save/run_state.h", "RunState"): {SAVED: "name clock loss evaluation others best noise recipe data"},
     ("weft/recipe/run_length.h", "RunClock"): {SAVED: "steps samples tokens epochs seconds"},

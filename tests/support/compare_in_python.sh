@@ -23,9 +23,7 @@ folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
 mkdir "$folder/samples" "$folder/empty"
 "$sample" "$folder/samples"
-for library in $(ldd "$packages/torch/lib/libtorch_python.so" | sed -n 's/^[[:space:]]*\(lib[^ ]*\) => not found.*/\1/p' | sort -u); do
-  "$compiler" -shared -x c /dev/null -Wl,-soname,"$library" -o "$folder/empty/$library"
-done
+"$(dirname "$0")/empty_libraries.sh" "$packages/torch/lib/libtorch_python.so" "$compiler" "$folder/empty"
 export LD_LIBRARY_PATH="$LD_LIBRARY_PATH:$folder/empty"
 # TORCH_USE_RTLD_GLOBAL: functions are resolved at their first call, so missing ones do no harm.
 TORCH_USE_RTLD_GLOBAL=1 HF_HUB_OFFLINE=1 "$python" "$script" "$folder/samples"

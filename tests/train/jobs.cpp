@@ -266,6 +266,7 @@ Trained train_leg(const Job& job, const Strategy& s, int ranks, const OptimizerO
                      .layout = s.layout,
                      .graph = s.graph,
                      .float32_rates = s.float32_rates,
+                     .audit_every = s.audit_every,
                      .communication = {.backend = s.backend, .device = device}});
     Trained& mine = results[static_cast<size_t>(world.rank())];
     if (!span.load.empty()) {
@@ -282,6 +283,9 @@ Trained train_leg(const Job& job, const Strategy& s, int ranks, const OptimizerO
         result = trainer.step(batch);
       };
       s.around ? s.around(world.rank(), step, run) : run();
+      const AuditReport* audit = trainer.last_audit();
+      if (s.audit_every == 1 && (!audit || audit->step != step + 1)) ADD_FAILURE() << "step " << step + 1 << " was not audited";
+      if (audit && !audit->findings.empty()) ADD_FAILURE() << audit->findings.front().text;
       mine.losses.push_back(result.loss);
       mine.norms.push_back(result.norm);
       mine.small_squares.push_back(result.small_squares);

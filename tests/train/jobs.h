@@ -70,6 +70,7 @@ struct Strategy {
   bool there = false;       ///< batches are on the rank's device
   bool steps_only = false;  ///< submitted: nothing is read, of them or after them
   bool operators = false;   ///< on the CPU, what other devices run (nn/operators_path.h)
+  int64_t audit_every = 0;  ///< audits find nothing
 };
 
 std::ostream& operator<<(std::ostream& out, const Strategy& strategy);

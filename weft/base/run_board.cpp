@@ -22,7 +22,7 @@ namespace weft {
 namespace {
 
 constexpr const char* kVariable = "WEFT_BOARD";
-constexpr int64_t kMagic = 0x31'64'72'61'6f'62'66'77;  // "wfboard1"
+constexpr int64_t kMagic = 0x32'64'72'61'6f'62'66'77;  // "wfboard2"
 constexpr int kSeals = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL;
 
 FileDescriptor make_memory(const std::string& name) {
@@ -47,7 +47,9 @@ struct RunBoard::Page {
   };
   int64_t magic, num_copies;  ///< set before any rank starts
   std::atomic<int64_t> steps_done, saved_step, launch, failed_ns, growing, stopping;
-  Head copies[1];  ///< rank x copy
+  std::atomic<double> loss, lr, samples, tokens, samples_per_s, memory_bytes;  ///< RunFigures
+  std::atomic<int64_t> saved_ns, step_ns;                                      ///< RunFigures
+  Head copies[1];                                                              ///< rank x copy
 };
 
 RunBoard::RunBoard(int most_ranks) : page_file_(make_memory("weft:run board")) {
@@ -135,6 +137,26 @@ bool RunBoard::is_growing() const { return page_->growing != 0; }
 void RunBoard::set_growing(bool is) { page_->growing = is ? 1 : 0; }
 bool RunBoard::is_stopping() const { return page_->stopping != 0; }
 void RunBoard::set_stopping(bool is) { page_->stopping = is ? 1 : 0; }
+RunFigures RunBoard::figures() const {
+  return {.loss = page_->loss,
+          .lr = page_->lr,
+          .samples = page_->samples,
+          .tokens = page_->tokens,
+          .samples_per_s = page_->samples_per_s,
+          .memory_bytes = page_->memory_bytes,
+          .saved_ns = page_->saved_ns,
+          .step_ns = page_->step_ns};
+}
+void RunBoard::set_figures(const RunFigures& figures) {
+  page_->loss = figures.loss;
+  page_->lr = figures.lr;
+  page_->samples = figures.samples;
+  page_->tokens = figures.tokens;
+  page_->samples_per_s = figures.samples_per_s;
+  page_->memory_bytes = figures.memory_bytes;
+  page_->saved_ns = figures.saved_ns;
+  page_->step_ns = figures.step_ns;
+}
 int RunBoard::most_ranks() const { return static_cast<int>(files_.size()) / kStateCopies; }
 
 RunBoard::Copy RunBoard::copy(int rank, int number) const {

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "weft/base/file_descriptor.h"
+#include "weft/base/run_figures.h"
 
 namespace weft {
 
@@ -57,6 +58,8 @@ class RunBoard {
   void set_growing(bool is);            ///< called by the launcher
   bool is_stopping() const;             ///< these ranks must save a state to resume from, and end
   void set_stopping(bool is);           ///< called by the launcher
+  RunFigures figures() const;           ///< of the last step, on rank 0's host
+  void set_figures(const RunFigures&);  ///< called by rank 0
   int most_ranks() const;               ///< ranks that the board has copies for
   int64_t newest_copy() const;          ///< steps of rank 0's newest copy; -1: no copy
 

@@ -115,7 +115,7 @@ std::string unknown_option(const std::vector<std::string>& arguments, const CLI:
 /// Only these commands run as ranks; they find out their rank themselves.
 bool may_be_rank(const std::vector<std::string>& arguments) {
   const std::string command = arguments.empty() ? "" : arguments[0];
-  for (const char* one : {"train", "run", "evaluate", "verify", "profile", "calibrate", "check", "netcheck"}) {
+  for (const char* one : {"train", "run", "evaluate", "replay", "verify", "profile", "calibrate", "check", "netcheck"}) {
     if (command == one) return true;
   }
   return false;
@@ -156,6 +156,12 @@ int run(std::vector<std::string> arguments) {
   add_train(app, status);
   add_run(app, program, status);
   add_evaluate(app, status);
+  add_replay(app, status);
+  add_watch(app, status);
+  add_compare(app, status);
+  add_runs(app, status);
+  add_report(app, status);
+  add_blame(app, status);
   add_show(app, status);
   add_memory(app, status);
   add_profile(app, status);

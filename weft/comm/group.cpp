@@ -5,6 +5,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <optional>
 
 #include "weft/base/error.h"
 #include "weft/comm/call/backend.h"
@@ -15,40 +16,56 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-class Stopwatch {
+/// Adds the time spent in a call or a wait to the group's traffic, and tells its log.
+class Span {
  public:
-  explicit Stopwatch(Traffic& traffic) : traffic_(traffic) {}
-  ~Stopwatch() { traffic_.seconds += std::chrono::duration<double>(Clock::now() - start_).count(); }
-  Stopwatch(const Stopwatch&) = delete;
-  Stopwatch& operator=(const Stopwatch&) = delete;
+  explicit Span(Backend& backend) : backend_(backend) {}
+  ~Span() { backend_.traffic().seconds += std::chrono::duration<double>((end_ ? *end_ : Clock::now()) - start_).count(); }
+  Span(const Span&) = delete;
+  Span& operator=(const Span&) = delete;
+  Clock::time_point start() const { return start_; }
+  void ends(uint64_t serial) {
+    end_ = Clock::now();
+    backend_.log()->end(serial, *end_);
+  }
 
  private:
-  Traffic& traffic_;
+  Backend& backend_;
   Clock::time_point start_ = Clock::now();
+  std::optional<Clock::time_point> end_;
 };
 
-// Adds the time spent waiting to the group's traffic, and keeps the back end alive until the work has been waited for.
+// Keeps the back end alive until the work has been waited for.
 class TimedWork : public Work::State {
  public:
-  TimedWork(std::shared_ptr<Backend> backend, Work work) : backend_(std::move(backend)), work_(std::move(work)) {}
+  TimedWork(std::shared_ptr<Backend> backend, Work work, uint64_t serial)
+      : backend_(std::move(backend)), work_(std::move(work)), serial_(serial) {}
   void wait() override {
-    Stopwatch watch(backend_->traffic());
+    Span span(*backend_);
+    backend_->log()->waits(serial_, span.start());
     work_.wait();
+    span.ends(serial_);
   }
 
  private:
   std::shared_ptr<Backend> backend_;
   Work work_;
+  uint64_t serial_;
 };
 
 template <class Start>
-Work start(const std::shared_ptr<Backend>& backend, int64_t bytes, Start start_work) {
-  Traffic& traffic = backend->traffic();
-  traffic.calls += 1;
-  traffic.bytes += bytes;
-  Stopwatch watch(traffic);
+Work start(const std::shared_ptr<Backend>& backend, const Call& call, int64_t bytes, Start start_work) {
+  backend->traffic().calls += 1;
+  backend->traffic().bytes += bytes;
+  Span span(*backend);
+  const uint64_t serial = backend->log()->begin(call, span.start());
   Work work = start_work();
-  return work.empty() ? work : Work(std::make_shared<TimedWork>(backend, std::move(work)));
+  if (!work.empty()) {
+    backend->log()->hand_over(serial);
+    return Work(std::make_shared<TimedWork>(backend, std::move(work), serial));
+  }
+  span.ends(serial);
+  return work;
 }
 
 std::string where(const Backend* backend, Operation operation, std::string_view what) {
@@ -140,6 +157,10 @@ void Group::replayed(const Traffic& calls, std::string_view what) const {
   backend_->replayed(what);
 }
 
+void Group::explain(const std::exception& error, std::string_view what) const {
+  if (backend_) backend_->explain(error, what);
+}
+
 void Group::settle() const {
   if (backend_) backend_->settle();
 }
@@ -148,7 +169,8 @@ Work Group::all_reduce(const at::Tensor& tensor, ReduceOp op, std::string_view w
   check_tensor(tensor, backend_.get(), Operation::all_reduce, what);
   check_reducible(tensor, backend_.get(), Operation::all_reduce, what);
   if (!backend_) return {};
-  return start(backend_, sent(tensor, size(), 2), [&] { return backend_->all_reduce(tensor, op, what); });
+  return start(backend_, call_on(Operation::all_reduce, tensor, what, op, -1), sent(tensor, size(), 2),
+               [&] { return backend_->all_reduce(tensor, op, what); });
 }
 
 Work Group::reduce_scatter(const at::Tensor& output, const at::Tensor& input, ReduceOp op, std::string_view what) const {
@@ -162,7 +184,8 @@ Work Group::reduce_scatter(const at::Tensor& output, const at::Tensor& input, Re
     return {};
   }
   if (!lies_at(output, input, own.begin)) check_apart(output, input, backend_.get(), operation, what);
-  return start(backend_, sent(input, size(), 1), [&] { return backend_->reduce_scatter(output, input, op, what); });
+  return start(backend_, call_on(operation, input, what, op, -1), sent(input, size(), 1),
+               [&] { return backend_->reduce_scatter(output, input, op, what); });
 }
 
 Work Group::all_gather(const at::Tensor& output, const at::Tensor& input, std::string_view what) const {
@@ -175,7 +198,8 @@ Work Group::all_gather(const at::Tensor& output, const at::Tensor& input, std::s
     return {};
   }
   if (!lies_at(input, output, own.begin)) check_apart(output, input, backend_.get(), operation, what);
-  return start(backend_, sent(output, size(), 1), [&] { return backend_->all_gather(output, input, what); });
+  return start(backend_, call_on(operation, output, what, ReduceOp::sum, -1), sent(output, size(), 1),
+               [&] { return backend_->all_gather(output, input, what); });
 }
 
 Work Group::broadcast(const at::Tensor& tensor, int root, std::string_view what) const {
@@ -184,7 +208,8 @@ Work Group::broadcast(const at::Tensor& tensor, int root, std::string_view what)
           fmt::format("root {} is not a rank of a group of {}", root, size()));
   if (!backend_) return {};
   const int64_t bytes = root == rank() ? static_cast<int64_t>(tensor.nbytes()) : 0;
-  return start(backend_, bytes, [&] { return backend_->broadcast(tensor, root, what); });
+  return start(backend_, call_on(Operation::broadcast, tensor, what, ReduceOp::sum, root), bytes,
+               [&] { return backend_->broadcast(tensor, root, what); });
 }
 
 Work Group::all_to_all(const at::Tensor& output, const at::Tensor& input, std::string_view what) const {
@@ -197,34 +222,41 @@ Work Group::all_to_all(const at::Tensor& output, const at::Tensor& input, std::s
     return {};
   }
   check_apart(output, input, backend_.get(), operation, what);
-  return start(backend_, sent(input, size(), 1), [&] { return backend_->all_to_all(output, input, what); });
+  return start(backend_, call_on(operation, input, what, ReduceOp::sum, -1), sent(input, size(), 1),
+               [&] { return backend_->all_to_all(output, input, what); });
 }
 
 Work Group::send(const at::Tensor& tensor, int peer, std::string_view what) const {
   check_tensor(tensor, backend_.get(), Operation::send, what);
   require(peer >= 0 && peer < size() && peer != rank(), backend_.get(), Operation::send, what,
           fmt::format("rank {} of {} in the group cannot send to rank {}", rank(), size(), peer));
-  return start(backend_, static_cast<int64_t>(tensor.nbytes()), [&] { return backend_->send(tensor, peer, what); });
+  return start(backend_, call_on(Operation::send, tensor, what, ReduceOp::sum, peer), static_cast<int64_t>(tensor.nbytes()),
+               [&] { return backend_->send(tensor, peer, what); });
 }
 
 Work Group::receive(const at::Tensor& tensor, int peer, std::string_view what) const {
   check_tensor(tensor, backend_.get(), Operation::receive, what);
   require(peer >= 0 && peer < size() && peer != rank(), backend_.get(), Operation::receive, what,
           fmt::format("rank {} of {} in the group cannot receive from rank {}", rank(), size(), peer));
-  return start(backend_, 0, [&] { return backend_->receive(tensor, peer, what); });
+  return start(backend_, call_on(Operation::receive, tensor, what, ReduceOp::sum, peer), 0,
+               [&] { return backend_->receive(tensor, peer, what); });
 }
 
 bool Group::moves_host_tensors() const { return backend_ && backend_->moves_host_tensors(); }
 
 Work Group::barrier(std::string_view what) const {
   if (!backend_) return {};
-  return start(backend_, 0, [&] { return backend_->barrier(what); });
+  return start(backend_, {.operation = Operation::barrier, .what = what}, 0, [&] { return backend_->barrier(what); });
 }
 
 at::Tensor Group::allocate(int64_t numel, at::ScalarType dtype, std::string_view what) const {
   require(numel >= 0, backend_.get(), Operation::allocate, what, fmt::format("{} elements; must be at least 0", numel));
   if (!backend_) return at::zeros({numel}, at::TensorOptions(dtype).device(device_));
-  return backend_->allocate(numel, dtype, what);
+  const uint64_t serial =
+      backend_->log()->begin({.operation = Operation::allocate, .dtype = dtype, .numel = numel, .what = what}, Clock::now());
+  at::Tensor tensor = backend_->allocate(numel, dtype, what);
+  backend_->log()->end(serial, Clock::now());
+  return tensor;
 }
 
 }  // namespace weft

@@ -12,6 +12,7 @@
 #include <ATen/core/Tensor.h>
 
 #include <cstdint>
+#include <exception>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -75,6 +76,10 @@ class Group {
   /// beside them: results of a step count only then. Waits for at most the group's time limit. Collective, but in any order
   /// with other calls.
   void settle() const;
+
+  /// Throws the error that has ended the group if another rank's end explains `error`, a device's own in `what`, which reached
+  /// the host first: in a captured graph no call is there to name it. Looks for that for a second.
+  void explain(const std::exception& error, std::string_view what) const;
 
   /// Tells the group that the device has been given its calls again, with this traffic, in a captured graph (comm/graph) called
   /// `what`. All ranks replay their graphs, in one order with their calls. Throws as calls do.

@@ -159,8 +159,12 @@ Group Mesh::group(const Axis& axis, const GroupOptions& given) const {
     std::vector<std::string> hosts;
     hosts.reserve(axis.ranks.size());
     for (int rank : axis.ranks) hosts.push_back(world_.host(rank));
-    Group group(make_backend({axis, std::move(hosts), store.below(fmt::format("{}", axis.ranks.front())), options, deadline,
-                              world_.device_channels()}));
+    const std::shared_ptr<Backend> backend =
+        make_backend({axis, std::move(hosts), store.below(fmt::format("{}", axis.ranks.front())), options, deadline,
+                      world_.device_channels()});
+    world_.call_logs()->add(backend->log(), fmt::format("{}{}", store.prefix(), axis.ranks.front()),
+                            std::string(backend->kind()));
+    Group group(backend);
     store.throw_if_failed();  // a late rank finds what the others left behind when they gave up
     return group;
   } catch (const Error& error) {

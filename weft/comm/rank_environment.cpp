@@ -152,6 +152,20 @@ Rendezvous rendezvous_from_environment(const RankEnvironment& ranks) {
   return {Rendezvous::Server::rank_zero, loopback ? "127.0.0.1" : address, *port, loopback};
 }
 
+Rendezvous rendezvous_at(const std::string& address) {
+  const size_t colon = address.rfind(':');
+  std::string host = address.substr(0, colon);
+  const std::string digits = colon == std::string::npos ? "" : address.substr(colon + 1);
+  const int port = parse_number<int>(digits).value_or(0);
+  if (host.starts_with('[') && host.ends_with(']')) host = host.substr(1, host.size() - 2);
+  if (host.empty() || port < 1 || port > 65535) {
+    throw InputError(fmt::format("'{}' is not an address for ranks to meet at: expected HOST:PORT, such as \"node0:29500\"",
+                                 shortened(address)));
+  }
+  const bool loopback = is_loopback(host);
+  return {Rendezvous::Server::rank_zero, loopback ? "127.0.0.1" : host, port, loopback};
+}
+
 std::string key_prefix_from_environment() {
   if (const auto restart = env_count("WEFT_RESTART")) return fmt::format("weft/{}/", *restart);
   return fmt::format("weft/{}/", env_count("TORCHELASTIC_RESTART_COUNT").value_or(0));

@@ -39,6 +39,9 @@ struct Rendezvous {
 /// InputError if the environment names no rendezvous.
 Rendezvous rendezvous_from_environment(const RankEnvironment& ranks);
 
+/// Returns the rendezvous that rank 0 serves at `address`, "HOST:PORT" or "[IPV6]:PORT". Throws InputError for another text.
+Rendezvous rendezvous_at(const std::string& address);
+
 /// Returns the prefix of all keys: a store that outlives restarts (torchrun's) still holds the previous ranks' keys.
 std::string key_prefix_from_environment();
 

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <optional>
 
+#include "weft/base/environment.h"
 #include "weft/base/error.h"
 #include "weft/comm/call/backend.h"
 #include "weft/comm/host/host_name.h"
@@ -28,6 +29,19 @@ struct World::State {
   int parts = 0;
   std::shared_ptr<Store::Failure> failure;  ///< this attempt's failure
   std::shared_ptr<DeviceChannels> channels = std::make_shared<DeviceChannels>();
+  std::shared_ptr<CallLogs> logs = std::make_shared<CallLogs>();
+
+  State() = default;
+  /// Meets all other ranks.
+  State(const Place& place, const Deadline& deadline) : rank(place.ranks.rank), size(place.ranks.size) {
+    Joined joined = join_world(place, deadline);
+    hosts = std::move(joined.hosts);
+    store = joined.store.with(RankTable::join(joined.store, rank, hosts, deadline));
+    begin_attempt(0);
+    count_neighbours();  // defaults if the place does not say
+    local_rank = place.ranks.local_rank.value_or(local_rank);
+    local_size = place.ranks.local_size.value_or(local_size);
+  }
 
   void count_neighbours() {
     local_rank = local_size = 0;
@@ -58,24 +72,18 @@ World::World(std::shared_ptr<State> state) : state_(std::move(state)) {}
 World World::from_environment(std::chrono::milliseconds timeout) {
   const auto mine = rank_environment();
   if (!mine) return World();
-  auto state = std::make_shared<State>();
-  state->rank = mine->rank;
-  state->size = mine->size;
-  if (mine->size == 1) {
-    state->hosts = {this_host()};
-    return World(state);
-  }
-  const Deadline deadline = timeout;
-  Joined joined = join_world(place_from_environment(*mine), deadline);
-  state->store = std::move(joined.store);
-  state->hosts = std::move(joined.hosts);
-  state->store = state->store->with(RankTable::join(*state->store, mine->rank, state->hosts, deadline));
-  state->begin_attempt(0);
+  if (mine->size == 1) return World();
+  return World(std::make_shared<State>(place_from_environment(*mine), timeout));
+}
 
-  state->count_neighbours();  // defaults if the environment does not say
-  state->local_rank = mine->local_rank.value_or(state->local_rank);
-  state->local_size = mine->local_size.value_or(state->local_size);
-  return World(state);
+World World::join(int rank, int size, const std::string& address, std::chrono::milliseconds timeout) {
+  if (size < 1 || rank < 0 || rank >= size) {
+    throw InputError(fmt::format("rank {} of {}: the rank must be from 0 and below the world's size", rank, size));
+  }
+  if (size == 1) return World();
+  const RankEnvironment mine{.rank = rank, .size = size, .token = env_string("WEFT_TOKEN").value_or("")};
+  return World(std::make_shared<State>(
+      Place{mine, rendezvous_at(address), mine.token, key_prefix_from_environment(), this_host()}, timeout));
 }
 
 std::vector<World> World::threads(int size) {
@@ -118,6 +126,7 @@ std::optional<World> World::part(int size) const {
   state->rank = s.rank;
   state->size = size;
   state->local_rank = s.local_rank;
+  state->logs = s.logs;
   state->hosts.assign(s.hosts.begin(), s.hosts.begin() + size);
   if (size > 1) {
     state->store = s.store->below(fmt::format("part/{}", s.parts));
@@ -137,6 +146,8 @@ Store& World::store() const {
 }
 
 const std::shared_ptr<DeviceChannels>& World::device_channels() const { return state_->channels; }
+
+const std::shared_ptr<CallLogs>& World::call_logs() const { return state_->logs; }
 
 // Ranks create groups together in attempts. When an attempt fails, all ranks leave it, each at the group it has reached; their
 // next groups, counted from 0 again, belong to the next attempt, which ignores that failure.

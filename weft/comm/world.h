@@ -12,6 +12,7 @@
 
 namespace weft {
 
+class CallLogs;
 class Store;
 struct DeviceChannels;
 
@@ -25,6 +26,11 @@ class World {
   /// weft's launcher (SLURM's SLURM_PROCID etc. if RANK is unset); one rank if no such variable is set. Throws InputError for
   /// an incomplete or contradictory environment and CommError if the ranks do not meet within `timeout`.
   static World from_environment(std::chrono::milliseconds timeout = std::chrono::minutes(5));
+
+  /// Creates the world of a host program that numbers its ranks itself: rank `rank` of `size`, which meet at `address`,
+  /// "HOST:PORT", where rank 0 serves the store. Throws InputError for a wrong number or address, and as from_environment().
+  static World join(int rank, int size, const std::string& address,
+                    std::chrono::milliseconds timeout = std::chrono::minutes(5));
 
   /// Creates a world of `size` threads of this process, for tests: element r is for thread r.
   static std::vector<World> threads(int size);
@@ -49,6 +55,9 @@ class World {
 
   /// Connections of this world's groups on devices (comm/call/backend.h).
   const std::shared_ptr<DeviceChannels>& device_channels() const;
+
+  /// Last calls of this world's groups on this rank (comm/call/call_log.h); the same for its parts.
+  const std::shared_ptr<CallLogs>& call_logs() const;
 
   /// Returns the part of the store for the next group, the same on all ranks that create their groups in the same order.
   Store next_group_store() const;

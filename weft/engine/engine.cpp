@@ -9,7 +9,10 @@
 
 #include "weft/base/error.h"
 #include "weft/engine/failed_step.h"
+#include "weft/engine/finding.h"
 #include "weft/engine/memory_ledger.h"
+#include "weft/engine/operator_log.h"
+#include "weft/engine/step_checks.h"
 #include "weft/engine/step_graph.h"
 #include "weft/engine/step_run.h"
 #include "weft/nn/keyed_generators.h"
@@ -93,7 +96,10 @@ void Engine::with_state(int block, const VisitState& visit, bool changes) {
     if (away) run_->weights.offload(block);
   };
   try {
+    std::optional<MemoryScope> scope;
+    if (changes) scope.emplace(MemoryCategory::optimizer);  // a visit that fills the state makes its tensors
     visit(block, run_->optimizer_state(block));
+    scope.reset();
     if (changes) {
       for (FlatPart* part : model_.flat(block).parts()) FlatModel::copy_master_to_shard(*part);
     }
@@ -202,6 +208,7 @@ void Engine::forget_graph() {
 /// Captures the step, or replays it. Returns whether it has.
 bool Engine::submit_graph(int64_t step, const InstructionList& list, const NextMicroBatch& next) {
   if (!graph_ || run_->clock.is_on() || prepared_++ < kPreparingSteps) return false;
+  options_.current->begin_step(step);
   const auto loads = std::count_if(list.begin(), list.end(), [](const Instruction& x) { return x.op == Op::load; });
   const bool again = graph_->is_captured();
   if (!again) check_graph();
@@ -235,9 +242,14 @@ void Engine::submit(int64_t step, const NextMicroBatch& next) {
   std::optional<DrawWatch> watch;
   if (graph_) watch.emplace(first_draw_);
   if (submit_graph(step, list, next)) return;
+  std::optional<OperatorWatch> operators;
+  if (run_->checks && run_->checks->seen()) operators.emplace(run_->checks->seen());
+  std::optional<OperatorLog> log;
+  if (traces_operators_) log.emplace(device());
   run_->begin(step, list, next);
   for (size_t i = 0; i < list.size(); ++i) run_->execute(list[i], static_cast<int>(i), next);
   run_->finish();
+  operators_ = log ? log->operators() : std::vector<MeasuredOperator>();
 }
 
 StepResult Engine::settle() {
@@ -258,15 +270,33 @@ StepResult Engine::step(int64_t step, const NextMicroBatch& next) {
   return settle();
 }
 
-void Engine::repeat(int64_t step, const NextMicroBatch& next) {
+void Engine::check(bool watches_operators) {
+  if (unsettled() > 0) throw InputError("engine: check() while a submitted step is not settled; call settle() first");
   forget_graph();
   graph_.reset();
   run_->repeat();
-  this->step(step, next);
-  throw NumericError(
+  run_->checks = std::make_unique<StepChecks>(model_, watches_operators);
+}
+
+const StepChecks* Engine::checks() const { return run_->checks.get(); }
+
+void Engine::repeat(int64_t step, const NextMicroBatch& next) {
+  check(/*watches_operators=*/true);
+  const auto found = [this] {
+    const std::optional<Finding>& finding = run_->checks->finding();
+    return finding ? std::vector{*finding} : std::vector<Finding>();
+  };
+  try {
+    this->step(step, next);
+  } catch (const NumericError& error) {
+    throw BadStep(step, error.what(), found());
+  }
+  throw BadStep(
+      step,
       fmt::format("step {}: a loss or a gradient was wrong, but when the step was repeated on the same weights and samples "
-                  "none was: look for an operator or a device whose results differ from run to run",
-                  step + 1));
+                  "none was: look for an operator or a device whose results differ from run to run, or a memory fault",
+                  step + 1),
+      found());
 }
 
 at::Device Engine::device() const { return model_.options().device; }

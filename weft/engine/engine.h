@@ -24,11 +24,13 @@
 #include "weft/engine/results.h"
 #include "weft/engine/updater.h"
 #include "weft/nn/flat/flat_model.h"
+#include "weft/program/profile/measured_step.h"
 #include "weft/program/program.h"
 
 namespace weft {
 
 class EvaluationSum;
+class StepChecks;
 class StepGraph;
 class StepRun;
 
@@ -46,10 +48,9 @@ class Engine {
   Engine(FlatModel& model, const Program& program, int rank, Updater& updater, const EngineOptions& options);
   ~Engine();
 
-  /// Runs the list once, as step `step` of the run (counted from 0). Throws NumericError if a loss is not finite, naming step,
-  /// micro-batch and the first block with a non-finite output; nothing is updated then on this rank. On a device, where the
-  /// host reads a step's numbers once, it throws FailedStep, on all ranks if the program reduces the losses. Throws InputError
-  /// while a submitted step is not settled.
+  /// Runs the list once, as step `step` of the run (counted from 0). Throws FailedStep if a loss or a gradient is not finite,
+  /// on all ranks if the program reduces the losses; nothing is updated then. Throws InputError while a submitted step is not
+  /// settled.
   StepResult step(int64_t step, const NextMicroBatch& next);
   /// Issues a step without waiting for its numbers, where updates can do without the host: on a device, without custom
   /// optimizers that need it (ElementWiseUpdate::takes_gate()), and parameters that a step may leave out. Otherwise as step(),
@@ -60,8 +61,8 @@ class Engine {
   StepResult settle();
   int unsettled() const;  ///< number of steps submitted and not settled
   int unread() const;     ///< of those, steps whose numbers the host does not know
-  /// Runs a step that threw FailedStep again, on the same micro-batches, and throws the error that says what was wrong, and
-  /// where. From then on the host reads every loss where it arises. Collective over the model's ranks, each of which threw.
+  /// Runs a step that threw FailedStep again, on the same micro-batches, with its operators watched, and throws BadStep
+  /// (finding.h): what was wrong, and what this rank found. Collective over the model's ranks, each of which threw.
   [[noreturn]] void repeat(int64_t step, const NextMicroBatch& next);
   /// Continues with a program that differs only in its micro-batches, for steps with a different global batch. The model was
   /// laid out for both: buffers are the same. Throws as the constructor does, and while a step's numbers have not been read.
@@ -71,10 +72,18 @@ class Engine {
   /// a program of change() is captured anew. Throws InputError, also from later steps, where a step cannot be captured, which
   /// says why.
   void use_graph();
-  /// Turns recording of instruction times on or off. While on, the device is synchronised after each instruction.
+  /// Checks the steps from now on: keeps ranges by block, and with `watches_operators` the first value that is not finite. The
+  /// host then reads a step's numbers in it. Steps are several times slower; their bits are the same.
+  void check(bool watches_operators);
+  const StepChecks* checks() const;  ///< of the last step; null: not checked
+  /// Turns recording of instruction times on or off; on a device the host then waits before each step, not within it.
   void trace(bool on);
+  /// The same for the times of operators.
+  void trace_operators(bool on) { traces_operators_ = on; }
   /// When each instruction of the list ran in the last step; empty if it was not traced.
   const std::vector<InstructionTime>& times() const;
+  /// The operators of the last step, if they were traced.
+  const std::vector<MeasuredOperator>& operators() const { return operators_; }
 
   /// Initialises this rank's weights, block by block, and offloads them if the program does; ranks that keep whole weights then
   /// gather them. Collective over the shards.
@@ -131,8 +140,10 @@ class Engine {
   int pp_rank_;                   ///< index of this rank
   std::unique_ptr<StepRun> run_;
   std::unique_ptr<StepGraph> graph_;  ///< null: not asked for
-  int prepared_ = 0;                  ///< steps issued since the program changed
-  std::string first_draw_ = {};       ///< what drew from LibTorch's generators in a step (DrawWatch); empty: nothing
+  bool traces_operators_ = false;
+  std::vector<MeasuredOperator> operators_;  ///< of the last step
+  int prepared_ = 0;                         ///< steps issued since the program changed
+  std::string first_draw_ = {};              ///< what drew from LibTorch's generators in a step (DrawWatch); empty: nothing
 };
 
 }  // namespace weft

@@ -5,6 +5,7 @@
 #include <memory>
 
 #include "weft/engine/axis_groups.h"
+#include "weft/engine/current_instruction.h"
 #include "weft/engine/offload_store.h"
 #include "weft/engine/votes.h"
 #include "weft/nn/block_layout.h"
@@ -38,6 +39,8 @@ struct EngineOptions {
   int64_t micro_batch = 1;        ///< samples per micro-batch, used to key random numbers
   int64_t first_step = 0;         ///< step of the run from which these numbers hold
   int64_t first_sample = 0;       ///< of the run, that this step begins with
+  std::shared_ptr<CurrentInstruction> current =
+      std::make_shared<CurrentInstruction>();  ///< where the engine notes what it executes
 };
 
 }  // namespace weft

@@ -88,6 +88,7 @@ void Engine::gather_for(int block) {
 }
 
 Tensors Engine::forward(int block, const Tensors& inputs, const Context& context) {
+  options_.current->set_forward(block);
   model_.statistics(block);  // brings deferred statistics up to date
   return run_->calls.forward(block, inputs, context);
 }
@@ -164,6 +165,7 @@ void Engine::forward_part(const EvaluationPart& part, const NextMicroBatch& next
     read();
     check.meet();
   }
+  options_.current->leave();
 }
 
 void Engine::add_loss(const Forwarded& forwarded, EvaluationSum& sum) const {

@@ -5,10 +5,10 @@
 
 namespace weft {
 
-/// Thrown when a loss is not finite. For a step whose numbers are read after it (Engine::submit()), also when a gradient is not
-/// finite (in fp16: at the lowest loss scale) or too large, an id is out of range, or no target counts: neither the step nor
-/// one after it has updated anything then. On all ranks, if the program reduces the losses; Engine::repeat() finds what was
-/// wrong, and where.
+/// Thrown when a loss or a gradient is not finite (in fp16: at the lowest loss scale) or too large; for a step whose numbers
+/// are read after it (Engine::submit()), also when an id is out of range or no target counts. Neither the step nor one after it
+/// has updated anything then. On all ranks, if the program reduces the losses; Engine::repeat() finds what was wrong, and
+/// where.
 class FailedStep : public NumericError {
  public:
   using NumericError::NumericError;

@@ -42,6 +42,7 @@ StepResult PendingResults::take() {
           .norm = numbers[2],
           .small_squares = after_votes < numbers + oldest.numbers.numel() ? *after_votes : 0.0,
           .skipped = numbers[kOutcome] == kStepSkipped,
+          .divisor = numbers[kDivisor],
           .votes = {numbers + kStepNumbers, after_votes}};
 }
 

@@ -13,13 +13,16 @@ struct StepResult {
   double norm = 0.0;               ///< global gradient norm, 0 where the program has no norm
   double small_squares = 0.0;      ///< mean squared gradient norm of the small batches (passes/noise_squares.h), or 0
   bool skipped = false;            ///< fp16: a gradient was not finite, and nothing was updated
+  double divisor = 1.0;            ///< gradients in memory over it are the mean loss's, not clipped
   std::vector<double> votes = {};  ///< Votes, summed over all ranks
 };
 
-/// Start and end of an instruction of the last traced step, on a clock shared by all processes of a host.
+/// When an instruction of the last traced step ran, on a clock shared by all processes of a host.
 struct InstructionTime {
-  double start_s = 0.0;  ///< after its waits
-  double end_s = 0.0;    ///< if it overlaps others: when a wait for it returned
+  double start_s = 0.0;   ///< after its waits
+  double issued_s = 0.0;  ///< when the rank went on to what comes next
+  double end_s = 0.0;     ///< if it overlaps others: when a wait for it returned
+  double inner_s = 0.0;   ///< on a CPU: what its block spent in collectives over tp and cp
 };
 
 /// Micro-batches [first, first + count) of the set that a rank evaluates or predicts; the same on all ranks of a pipeline.

@@ -58,10 +58,12 @@ void StepRun::backward(int block, int micro) {
     const Tensors inputs = std::exchange(flight.inputs[block], {});
     const Tensors gradients = std::exchange(flight.gradients[block], {});
     expect_gradients(block, gradients);
+    if (checks) checks->begin_backward(checked_call("backward", block, micro), gradients);
     keyed_call(model_, block, context_of(micro), " backward", [&] { run_backward(ends, gradients); });
     if (block > 0) flight.gradients[block - 1] = take_gradients(inputs);
   }
   settle(block, flight);
+  if (checks) checks->end_backward(block > 0 ? flight.gradients[block - 1] : Tensors());
   if (takes_targets(block)) release_target(flight);
   if (block == 0) flight.batch = {};
 }
@@ -79,9 +81,11 @@ void StepRun::backward_input(int block, int micro) {
   const Tensors inputs = std::exchange(flight.inputs[block], {});
   const Tensors gradients = std::exchange(flight.gradients[block], {});
   expect_gradients(block, gradients);
+  if (checks) checks->begin_backward(checked_call("backward", block, micro), gradients);
   keyed_call(model_, block, context_of(micro), " backward",
              [&] { flight.deferred[block] = run_backward_input(parameters, ends, gradients); });
   if (block > 0) flight.gradients[block - 1] = take_gradients(inputs);
+  if (checks) checks->end_backward(block > 0 ? flight.gradients[block - 1] : Tensors());
   if (block == 0)
     flight.batch = {.inputs = {}, .target = {}, .upload = std::move(flight.batch.upload)};  // for the deferred part
 }
@@ -89,9 +93,11 @@ void StepRun::backward_input(int block, int micro) {
 void StepRun::backward_weight(int block, int micro) {
   const GradientsOfUse of_use(model_, block);
   InFlight& flight = in_flight_[micro];
+  if (checks) checks->begin_backward(checked_call("backward", block, micro), {});
   keyed_call(model_, block, context_of(micro), " backward of weights", [&] { flight.deferred[block].run(); });
   flight.deferred.erase(block);
   settle(block, flight);
+  if (checks) checks->end_backward({});
   if (block == 0) flight.batch = {};
 }
 
@@ -101,6 +107,7 @@ Work StepRun::send(const Instruction& x) {
   if (x.what == Payload::sum) return transfers.send_known(x.peer, {model_.flat(x.first).all_gradients}, what);
   InFlight& flight = in_flight_[x.micro];
   if (x.what == Payload::batch) return transfers.send_batch(x.peer, std::exchange(flight.batch.inputs, {}), what);
+  if (checks) checks->sent(x.what == Payload::gradient ? flight.gradients[x.first] : flight.outputs[x.first]);
   if (x.what == Payload::gradient) {
     if (x.first + 1 == model_.num_blocks()) flight.outputs.back().clear();  // output of another rank; only its loss ran here
     return transfers.send_gradient(x.peer, x.first, std::exchange(flight.gradients[x.first], {}), what);

@@ -22,6 +22,7 @@ std::string StepRun::why_not_captured() const {
 at::Tensor StepRun::finish_captured() {
   wait_for_all();
   works_.clear();  // nothing outside the capture may wait for them
+  options_.current->leave();
   return numbers_;
 }
 

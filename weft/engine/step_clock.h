@@ -6,12 +6,12 @@
 #pragma once
 
 #include <c10/core/Device.h>
-#include <c10/core/Event.h>
 
 #include <optional>
 #include <vector>
 
 #include "weft/engine/results.h"
+#include "weft/engine/time_marks.h"
 
 namespace weft {
 
@@ -25,26 +25,24 @@ class StepClock {
   void begin();
   /// Instruction `index` starts, after its waits.
   void start(int index);
-  void end(int index);
+  /// It has been issued; `inner_s` as in InstructionTime.
+  void end(int index, double inner_s = 0.0);
   /// A waiter is done waiting for instruction `index`.
   void waited(int index);
   /// Times of the last step's instructions; on a device waits for the last of them.
   const std::vector<InstructionTime>& times() const;
 
  private:
-  using Mark = std::optional<c10::Event>;
   struct Marks {
-    Mark start, end;
+    int start = 0, issued = 0, end = 0;
+    double inner_s = 0.0;
   };
-
-  void put(double InstructionTime::*time, Mark Marks::*mark, int index);
 
   c10::Device device_;
   bool on_ = false;
-  double begin_s_ = 0.0;                        ///< of the host, when the device came to begin_
-  Mark begin_;                                  ///< on a device
-  mutable std::vector<Marks> marks_;            ///< on a device, until times() reads them
-  mutable std::vector<InstructionTime> times_;  ///< by instruction
+  std::optional<TimeMarks> marks_;              ///< of the last step
+  std::vector<Marks> of_;                       ///< by instruction
+  mutable std::vector<InstructionTime> times_;  ///< read from the marks
 };
 
 }  // namespace weft

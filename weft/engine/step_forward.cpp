@@ -94,6 +94,14 @@ Context StepRun::context_of(int micro) const {
           .place = values_.place()};
 }
 
+CheckedCall StepRun::checked_call(const char* pass, int block, int micro) const {
+  return {.pass = pass,
+          .block = block,
+          .micro_batch = options_.first_micro_batch + micro,
+          .first_sample = first_sample(micro),
+          .samples = options_.micro_batch};
+}
+
 /// Returns whether the block makes the losses (BlockLayout::loss_chunk).
 bool StepRun::takes_targets(int block) const { return options_.blocks.loss_chunk > 0 && block + 1 == model_.num_blocks(); }
 
@@ -110,7 +118,9 @@ void StepRun::forward(int block, int micro) {
                     "before it has loaded the targets; build it with ModelCost::head_takes_targets",
                     step_ + 1, options_.first_micro_batch + micro));
   }
+  if (checks) checks->begin_forward(checked_call("forward", block, micro), flight.inputs[block], /*is_data=*/block == 0);
   flight.outputs[block] = run_block(block, flight, context);
+  if (checks) checks->end_forward(flight.outputs[block]);
   flight.ends[block] = flight.outputs[block];
 }
 

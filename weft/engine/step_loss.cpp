@@ -6,7 +6,7 @@
 #include <ATen/ops/scalar_tensor.h>
 #include <ATen/ops/tensor.h>
 #include <ATen/ops/zeros.h>
-#include <fmt/core.h>
+#include <fmt/format.h>
 
 #include <algorithm>
 #include <bit>
@@ -27,17 +27,6 @@
 #include "weft/program/copies.h"
 
 namespace weft {
-
-namespace {
-
-bool finite(const Tensors& tensors) {
-  for (const at::Tensor& tensor : tensors) {
-    if (tensor.defined() && tensor.is_floating_point() && !tensor.isfinite().all().item<bool>()) return false;
-  }
-  return true;
-}
-
-}  // namespace
 
 /// Ranks that compute losses use the target count of the run's first micro-batch, broadcast by the first rank. It never changes
 /// afterwards. As a power of two, it does not affect the bits of gradients once they are divided by the count.
@@ -73,6 +62,7 @@ at::Tensor StepRun::loss_gradient(const at::Tensor& sum) {
 void StepRun::loss(int micro) {
   InFlight& flight = in_flight_[micro];
   const Tensors inputs = detach(flight.outputs.back());
+  if (checks) checks->begin_loss(checked_call("loss", model_.num_blocks() - 1, micro), inputs, flight.batch.target);
   Tensors outputs = model_.model().loss.takes_any_type() ? inputs : widen(inputs);
   const int64_t pieces = options_.blocks.batch_pieces, first_place = (options_.first_micro_batch + micro) * pieces;
   // The count is of whole sequences, so one of the ranks that share them reports it.
@@ -82,9 +72,9 @@ void StepRun::loss(int micro) {
     Tensors own;
     for (const at::Tensor& output : outputs) own.push_back(batch_piece(output, piece, pieces));
     const LossValue value = loss_of(own, batch_piece(flight.batch.target, piece, pieces), micro, piece);
-    if (checks_losses_) {
-      const double sum = calls.ids.number(value.sum);
-      if (!std::isfinite(sum)) report_not_finite(micro, sum);
+    if (checks) {
+      calls.ids.number(value.sum);  // names an id that is out of range, before other ranks wait for this one
+      checks->end_loss(value.sum);
     }
     sums.push_back(value.sum);
     const at::Tensor& counted = value.count.on_device();
@@ -98,6 +88,7 @@ void StepRun::loss(int micro) {
   const at::Tensor gradient = loss_gradient(sums.front());
   keyed_loss_call(model_, context_of(micro), " backward", [&] { run_backward(sums, Tensors(pieces, gradient)); });
   flight.gradients.back() = take_gradients(inputs);
+  if (checks) checks->end_loss_backward(flight.gradients.back());
   if (!takes_targets(model_.num_blocks() - 1)) release_target(flight);
 }
 
@@ -178,15 +169,15 @@ void StepRun::take_losses(at::Tensor losses) {
   const int64_t places = losses.size(1);
   const double* bad = std::find_if_not(sums, sums + places, [](double x) { return std::isfinite(x); });
   if (bad != sums + places) {
-    throw FailedStep(
-        fmt::format("step {}, micro-batch {}: the loss is {}", step_ + 1, (bad - sums) / options_.blocks.batch_pieces, *bad));
+    throw FailedStep(fmt::format("step {}, micro-batch {}: the loss is {}", step_ + 1,
+                                 (bad - sums) / options_.blocks.batch_pieces, std::isnan(*bad) ? "nan" : fmt::to_string(*bad)));
   }
   const auto [sum, count, divisor] = loss_totals(facts(), sums);
   if (count == 0.0)
     throw InputError(fmt::format("step {}: no target counted in the whole global batch; check the data", step_ + 1));
   result_.loss = sum / count;
   result_.count = static_cast<int64_t>(count);
-  divisor_ = divisor;
+  result_.divisor = divisor_ = divisor;
 }
 
 /// Computes the global norm and the norms of whole tensors, if updates need them; without the global norm, the largest
@@ -258,34 +249,6 @@ void StepRun::norms_of_tensors(const Instruction& instruction) {
   if (!instruction.axes.empty()) group_of(instruction).all_reduce(squares.flatten(), ReduceOp::sum, "norms of tensors").wait();
   is_gated ? updater_.take_tensor_squares_gated(numbers_, squares)
            : updater_.take_tensor_squares(divisor_, sums_in(squares.cpu()));
-}
-
-/// True if the block's output is finite, or kept by another stage. Used only for errors: reloads and releases activations one
-/// by one.
-bool StepRun::output_is_finite(int block, InFlight& flight) {
-  if (!flight.outputs[block].empty() || block + 1 == model_.num_blocks()) return finite(flight.outputs[block]);
-  Tensors& handed_on = flight.inputs[block + 1];  // dropped, freed, or on another stage
-  if (flight.offloaded.count(block + 1) > 0) reload_input(block + 1, flight).wait();
-  const bool result = finite(handed_on);
-  handed_on.clear();
-  return result;
-}
-
-void StepRun::report_not_finite(int micro, double loss) {
-  const Model& model = model_.model();
-  const int pp = options_.groups.along(kPipelineAxis).rank();
-  std::string culprit = "the loss itself (every block's output was finite)";
-  for (int b = model_.num_blocks() - 1; b >= 0; --b) {
-    if (output_is_finite(b, in_flight_[micro])) continue;
-    const char* where = stage_ranks_[b] != pp                  ? ", or one before it, on an earlier stage"
-                        : micros_run(*program_, pp).has(micro) ? ""
-                                                               : ", or one before it, on another rank";
-    culprit = fmt::format("block {}{}", model.blocks[b].name, where);
-  }
-  throw NumericError(fmt::format("step {}, micro-batch {}: the loss is {}; first not finite: {}. {}", step_ + 1,
-                                 options_.first_micro_batch + micro, loss, culprit,
-                                 step_ == 0 ? "No step came before: check the data, or the initial weights"
-                                            : "Lower the learning rate, clip, or check the data"));
 }
 
 }  // namespace weft

@@ -41,6 +41,11 @@ MemoryCategory category_of(const Instruction& x) {
   }
 }
 
+/// What this rank has spent in calls within blocks so far.
+double inner_seconds(const AxisGroups& groups) {
+  return groups.along(kTensorAxis).traffic().seconds + groups.along(kContextAxis).traffic().seconds;
+}
+
 bool has_op(const InstructionList& list, Op op) {
   return std::any_of(list.begin(), list.end(), [op](const Instruction& x) { return x.op == op; });
 }
@@ -61,7 +66,6 @@ StepRun::StepRun(FlatModel& model, const Program& program, Updater& updater, con
       stage_ranks_(stage_rank_of_block(program)),
       in_flight_(program.micro_batches),
       accumulated_(program.num_blocks(), false) {
-  checks_losses_ = !on_device();
   reads_late_ = on_device() && why_not_late().empty();
   if (!options.offload.optimizer) return;
   optimizer_buffers_.resize(program.num_blocks());
@@ -76,7 +80,7 @@ StepRun::StepRun(FlatModel& model, const Program& program, Updater& updater, con
 
 void StepRun::change(const Program& program) {
   program_ = &program;
-  reads_late_ = on_device() && why_not_late().empty();
+  reads_late_ = on_device() && why_not_late().empty() && !checks;
   transfers.begin();
   in_flight_ = std::vector<InFlight>(program.micro_batches);
 }
@@ -97,6 +101,7 @@ void StepRun::place(int64_t step, const InstructionList& list) {
 
 void StepRun::begin(int64_t step, const InstructionList& list, const NextMicroBatch& next) {
   step_ = step;
+  options_.current->begin_step(step);
   list_ = &list;
   updated_until_ = 0;
   works_.clear();
@@ -132,6 +137,7 @@ void StepRun::begin(int64_t step, const InstructionList& list, const NextMicroBa
   accumulated_.assign(accumulated_.size(), false);
   uses_joined_.assign(accumulated_.size(), false);
   first_batch_.reset();
+  if (checks) checks->begin_step();
   if (nominal_targets_ == 0 && has_op(list, Op::loss)) agree_on_targets(next);
 }
 
@@ -139,7 +145,6 @@ void StepRun::repeat() {
   for (Work& work : works_) work.wait();
   results.clear();
   transfers.begin();
-  checks_losses_ = true;
   reads_late_ = false;
 }
 
@@ -153,12 +158,14 @@ void StepRun::wait_for(const Instruction& instruction) {
 }
 
 void StepRun::execute(const Instruction& instruction, int index, const NextMicroBatch& next) {
+  options_.current->set(instruction, index);
   wait_for(instruction);
   works_.resize(index + 1);
   const MemoryScope scope(category_of(instruction));
+  const double inner_s = clock.is_on() ? inner_seconds(options_.groups) : 0.0;
   clock.start(index);
   works_[index] = start(instruction, index, next);
-  clock.end(index);
+  if (clock.is_on()) clock.end(index, inner_seconds(options_.groups) - inner_s);
 }
 
 void StepRun::wait_for_all() {
@@ -171,6 +178,7 @@ void StepRun::wait_for_all() {
 
 void StepRun::finish() {
   wait_for_all();
+  options_.current->leave();
   for (InFlight& flight : in_flight_) flight.batch.upload.reset();  // of micro-batches that others have run
   if (numbers_.defined()) {
     results.add(step_, numbers_, facts());

@@ -1,7 +1,7 @@
 // State of the engine during one step: activations, pending works, losses, partial sums of slots.
 #pragma once
 
-#include <map>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -10,6 +10,7 @@
 #include "weft/engine/engine_options.h"
 #include "weft/engine/in_flight.h"
 #include "weft/engine/pending_results.h"
+#include "weft/engine/step_checks.h"
 #include "weft/engine/step_clock.h"
 #include "weft/engine/step_values.h"
 #include "weft/engine/transfers.h"
@@ -58,13 +59,13 @@ class StepRun {
   Transfers transfers, forward_transfers;  ///< of steps; of evaluations and predictions
   StepClock clock;
   PendingResults results;
+  std::unique_ptr<StepChecks> checks;  ///< null: steps are not checked
 
  private:
   void wait_for_all();
   class Calls;
   class Joining;
   class Rows;
-
   void wait_for(const Instruction& instruction);
   Work start(const Instruction& instruction, int index, const NextMicroBatch& next);
   void load(int micro, const NextMicroBatch& next);
@@ -84,6 +85,7 @@ class StepRun {
   int64_t first_sample(int micro) const;  ///< position in the run of the micro-batch's first sample
   int64_t first_sample_of_step() const;
   Context context_of(int micro) const;
+  CheckedCall checked_call(const char* pass, int block, int micro) const;
   void expect_gradients(int block, const Tensors& gradients) const;
   void settle(int block, InFlight& flight);
   void combine(const Instruction& instruction);
@@ -114,8 +116,6 @@ class StepRun {
   void offload_memory(int block, const at::Tensor& input, InFlight& flight);
   Work reload_input(int block, InFlight& flight);
   Tensors run_block(int block, InFlight& flight, const Context& context);
-  [[noreturn]] void report_not_finite(int micro, double loss);
-  bool output_is_finite(int block, InFlight& flight);
   const Group& group_of(const Instruction& instruction) const;
 
   FlatModel& model_;
@@ -141,7 +141,7 @@ class StepRun {
   at::Tensor numbers_;                 ///< made on the device (step_numbers.h), if the host reads them after the step
   at::Tensor refusal_;                 ///< [] bool on the device, with them: no updates are made
   StepValues values_;                  ///< on a device
-  bool loss_settled_ = false, checks_losses_ = false, reads_late_ = false;
+  bool loss_settled_ = false, reads_late_ = false;
   double divisor_ = 1.0;
   StepResult result_;
   std::vector<std::vector<int>> optimizer_buffers_;  ///< by block and state; empty if not offloaded

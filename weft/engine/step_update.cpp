@@ -37,8 +37,12 @@ void StepRun::update(int index) {
     join_uses(block);
     weights.mark_changed(block);  // even if an update fails: with what it has changed of the optimizer's state
   }
+  if (checks) checks->begin_update(blocks.front());
   numbers_.defined() ? updater_.update_gated(blocks, results.gate(), values_.rate()) : updater_.update_all(blocks, divisor_);
   for (const int block : blocks) finish_update(block);
+  for (const int block : blocks) {
+    if (checks) checks->end_update(block);
+  }
 }
 
 void StepRun::finish_update(int block) {

@@ -6,23 +6,10 @@
 
 #include <unordered_set>
 
+#include "weft/nn/each_tensor.h"
 #include "weft/nn/tensor_checks.h"
 
 namespace weft {
-
-namespace {
-
-/// Calls of(tensor) for the value's tensors that have storage, real or meta.
-template <class Of>
-void each_tensor(const c10::IValue& value, const Of& of) {
-  if (value.isTensorList()) {
-    for (const at::Tensor& tensor : value.toTensorVector()) each_tensor(tensor, of);
-  } else if (value.isTensor() && value.toTensor().defined() && value.toTensor().has_storage()) {
-    of(value.toTensor());
-  }
-}
-
-}  // namespace
 
 struct ReadsSeen {
   void know(const at::Tensor& tensor) {

@@ -112,7 +112,11 @@ Verdict find_culprit(const std::vector<RankOutcome>& outcomes) {
     if (failed(outcome) && (first == nullptr || key(outcome) < key(*first))) first = &outcome;
   }
   if (first == nullptr) return {};
-  Verdict verdict{.failed = true, .certain = !is_echo(*first), .status = status_of(*first), .error = ""};
+  Verdict verdict{.failed = true,
+                  .killed = first->said.empty() && first->ended && WIFSIGNALED(first->wait_status),
+                  .certain = !is_echo(*first),
+                  .status = status_of(*first),
+                  .error = ""};
   if (!first->host_loss.empty()) {
     verdict.status = 1;
     verdict.error = first->host_loss;

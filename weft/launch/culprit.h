@@ -24,6 +24,7 @@ struct RankOutcome {
 
 struct Verdict {
   bool failed = false;
+  bool killed = false;         ///< by a signal, and has said nothing
   bool certain = false;        ///< false: only echoes so far (Blame::peer); the cause may still appear
   int status = 0;              ///< for the launcher's caller: the rank's exit status, 128 + signal if killed, never 0 if failed
   std::vector<int> lost = {};  ///< ranks on lost hosts, if no rank has reported yet which operation waited for them

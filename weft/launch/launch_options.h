@@ -26,6 +26,9 @@ struct LaunchOptions {
   /// Describes the operation in which ranks of a world of that size wait for the `lost` ones; empty: unknown. Called while the
   /// result of serve() lives; answers within a second.
   std::function<std::string(int world, const std::vector<int>& lost)> waits_for = {};
+  /// After a signal has killed a rank, how long the others go on at most, to find out and to leave evidence before they end;
+  /// after a rank has failed, at most a second of it.
+  double evidence_s = 0.0;
   double grace_s = 1.0;             ///< between SIGTERM and SIGKILL when the group is ended
   double interrupt_grace_s = 10.0;  ///< time for ranks to end by themselves after the first Ctrl-C
   int end_signal = 0;               ///< signal for the other ranks after one has failed; 0: SIGTERM, which they may handle

@@ -23,6 +23,10 @@ namespace {
 constexpr int64_t kSecond = 1'000'000'000;
 /// Time that a possible echo of another rank's failure waits for that failure to appear.
 constexpr double kEcho_s = 0.25;
+/// Time for ranks to write their records once another has failed, which they learn at once.
+constexpr double kRecords_s = 1.0;
+/// Time for ranks to say that they have waited for one whose host was lost.
+constexpr double kToSpeak_s = 3.0;
 /// A host that has been silent for this long (several heartbeats) may be the cause of errors on other hosts.
 constexpr double kSilent_s = 1.5;
 /// HostSignal::node for signals to this process.
@@ -134,13 +138,27 @@ void RankWatch::judge() {
   if (phase_ > Phase::settling) return;
   const Verdict verdict = find_culprit(outcomes());
   if (!verdict.failed) return;
-  if (verdict.certain) {
-    // Before the ranks end, because their waits end with them.
-    if (!verdict.lost.empty() && options_.waits_for) waits_ = options_.waits_for(options_.num_ranks, verdict.lost);
+  // Before the ranks end, because their waits end with them.
+  const bool is_lost = !verdict.lost.empty();
+  if (is_lost && waits_.empty() && options_.waits_for) waits_ = options_.waits_for(options_.num_ranks, verdict.lost);
+  const bool leaves_time = options_.evidence_s > 0.0;
+  if (leaves_time && phase_ == Phase::running) {
+    const double most_s = verdict.killed ? options_.evidence_s : is_lost ? kToSpeak_s : kRecords_s;
+    return enter(Phase::settling, std::min(options_.evidence_s, most_s));
+  }
+  if (verdict.certain && !(leaves_time && is_waiting_for_evidence(verdict))) {
     terminate();
   } else if (phase_ == Phase::running) {
     enter(Phase::settling, kEcho_s);
   }
+}
+
+/// After a rank was killed, or its host was lost, the others speak once all have left their evidence; after one has failed they
+/// end by themselves.
+bool RankWatch::is_waiting_for_evidence(const Verdict& verdict) const {
+  if (!verdict.killed && verdict.lost.empty()) return true;
+  const std::vector<RankOutcome> ranks = outcomes();
+  return std::all_of(ranks.begin(), ranks.end(), [](const RankOutcome& rank) { return rank.said.empty(); });
 }
 
 // Limited, because neither a stopped rank nor LaunchOptions::ask_to_stop wakes poll().

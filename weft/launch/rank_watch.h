@@ -46,6 +46,7 @@ class RankWatch {
   void on_deadline();
   void judge();
   bool waits_for_a_silent_host() const;
+  bool is_waiting_for_evidence(const Verdict& verdict) const;
   int poll_timeout_ms() const;
   int good_status(const RankOutcome& outcome) const;
   std::vector<RankOutcome> outcomes() const;

@@ -64,7 +64,9 @@ class Run {
     return restarts_.counts_steps || board_.steps_done() > 0 ? after_step(board_.steps_done()) + ": " : "";
   }
   void show_steps() {
-    if (options_.status != nullptr) options_.status->set_steps(board_.steps_done());
+    if (options_.status == nullptr) return;
+    options_.status->set_steps(board_.steps_done());
+    options_.status->set_figures(board_.figures());
   }
 
   LaunchOptions options_;

@@ -41,6 +41,11 @@ void RunStatus::set_steps(int64_t steps_done) {
   view_.step_ns = monotonic_ns();
 }
 
+void RunStatus::set_figures(const RunFigures& figures) {
+  const std::lock_guard lock(mutex_);
+  view_.figures = figures;
+}
+
 void RunStatus::set_hosts(std::vector<HostStatus> hosts) {
   const std::lock_guard lock(mutex_);
   view_.hosts = std::move(hosts);

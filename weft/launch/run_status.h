@@ -6,6 +6,8 @@
 #include <string>
 #include <vector>
 
+#include "weft/base/run_figures.h"
+
 namespace weft {
 
 /// Current phase of the run.
@@ -35,6 +37,7 @@ struct RunView {
   int64_t steps_done = 0;              ///< completed steps of the run
   int64_t step_ns = 0;                 ///< last change of steps_done, CLOCK_MONOTONIC; 0: never
   std::vector<HostStatus> hosts = {};  ///< if there are several
+  RunFigures figures = {};             ///< on rank 0's host, once there was a step
 };
 
 /// A run's view, set by one thread and read by others.
@@ -50,6 +53,7 @@ class RunStatus {
   void set_custom_program();
   /// Sets the completed steps, and the time if they changed. Cheap enough to call often.
   void set_steps(int64_t steps_done);
+  void set_figures(const RunFigures& figures);
   void set_hosts(std::vector<HostStatus> hosts);
   RunView view() const;
 

@@ -132,7 +132,7 @@ uint32_t threshold_of(double p) { return static_cast<uint32_t>(std::min(std::llr
 /// Mask of the dropped elements of x, on the CPU or the meta device; not drawn on the latter.
 at::Tensor drop_mask(const at::Tensor& x, double p, RandomKey key, const std::vector<ElementRun>& runs) {
   const at::Tensor dropped = at::empty(x.sizes(), x.options().dtype(at::kBool).memory_format(at::MemoryFormat::Contiguous));
-  record_kernel("weft::drop", {dropped});
+  const KernelRecord record("weft::drop", {dropped});
   if (x.is_meta()) return dropped;
   const uint32_t threshold = threshold_of(p);
   bool* to = dropped.mutable_data_ptr<bool>();

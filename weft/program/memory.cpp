@@ -313,6 +313,12 @@ int64_t MemoryEstimate::total() const {
   return sum() - in_backward - early_bytes - update_bytes + std::max(update_bytes, in_backward + backward_bytes);
 }
 
+std::string record_name(MemoryCategory category) {
+  std::string text = "memory/" + std::string(name(category));
+  std::replace(text.begin(), text.end(), ' ', '_');
+  return text;
+}
+
 int64_t MemoryEstimate::sum() const { return std::accumulate(peak.begin(), peak.end(), -host_bytes); }
 
 MemoryEstimate estimate_memory(const Program& program, int rank, const MemoryOptions& options) {

@@ -8,6 +8,7 @@
 
 #include <array>
 #include <cstdint>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -35,6 +36,9 @@ inline constexpr EnumNames<MemoryCategory, 8> kMemoryCategories("weights", "mast
 
 /// Name of a category: "master weights".
 inline std::string_view name(MemoryCategory category) { return kMemoryCategories.of(category); }
+
+/// Name of its peak in a run's records: "memory/master_weights".
+std::string record_name(MemoryCategory category);
 
 /// Bytes of each category, in the order of MemoryCategory.
 using CategoryBytes = std::array<int64_t, kMemoryCategories.size()>;

@@ -25,12 +25,19 @@ struct RunRecipe {
   int64_t reproducible_tp = 0;     ///< 0: off; a power of two that layout.tp divides
   bool noise_scale = false;        ///< measure the gradient noise scale
   std::string device = "auto";     ///< "auto" | "cpu" | "cuda"
-  std::string hardware;         ///< a hardware file or a shipped one's name, for layout = "auto" and predictions; empty: none
-  bool graph = false;           ///< on a GPU: a step is captured as a graph and replayed
-  double timeout_s = 300.0;     ///< deadline of a collective
-  std::string ports;            ///< "20000-20100": base/port_range.h; empty: WEFT_PORTS, or any
-  int64_t restarts = 0;         ///< most restarts of a failed run by the launcher
-  std::string name;             ///< stored in checkpoints; empty: the recipe's file name
+  std::string hardware;      ///< a hardware file or a shipped one's name, for layout = "auto" and predictions; empty: none
+  bool graph = false;        ///< on a GPU: a step is captured as a graph and replayed
+  double timeout_s = 300.0;  ///< deadline of a collective
+  std::string ports;         ///< "20000-20100": base/port_range.h; empty: WEFT_PORTS, or any
+  int64_t restarts = 0;      ///< most restarts of a failed run by the launcher
+  std::string name;          ///< stored in checkpoints; empty: the recipe's file name
+  std::string folder;        ///< where records of the run are kept; empty: in save.folder, if that is a local folder
+  RunLength log_every = {1.0, LengthUnit::steps};  ///< interval between records of steps
+  bool tensorboard = false;                        ///< also for TensorBoard
+  bool csv = false;                                ///< also as CSV
+  RunLength histograms_every;                      ///< unset: no histograms for TensorBoard; not in seconds
+  RunLength audit_every;                           ///< unset: no audits; not in seconds
+  std::string stop_on = "none";                    ///< "divergence" | "audit": what ends the run; "any": either
   std::string resume = "auto";  ///< "auto": from save.folder's newest checkpoint, if any; "none"; or a checkpoint's path
 };
 

@@ -21,6 +21,8 @@ struct StepReport {
   double samples_per_s = 0.0;  ///< rate for the global batch
   double tokens_per_s = 0.0;   ///< 0 for models that do not read tokens
   double seconds_left = -1.0;  ///< negative: unknown
+  double samples = 0.0;        ///< that the run has trained on
+  double tokens = 0.0;         ///< the same; 0 for models that do not read tokens
 };
 
 /// Report after each pass over an evaluation set.
@@ -66,6 +68,7 @@ std::string name_beside(const EvaluationReport& first, const EvaluationReport& o
 /// Result of a save by all ranks.
 struct SaveReport {
   std::string path;       ///< the checkpoint's folder
+  int64_t step = 0;       ///< steps done in it; in a run
   int64_t bytes = 0;      ///< total of all data files; on rank 0
   double seconds = 0.0;   ///< time from the start of the save until it was durable
   double copied_s = 0.0;  ///< part of that for which steps paused to copy

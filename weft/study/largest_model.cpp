@@ -25,6 +25,7 @@ int64_t parameters_that_fit(const Recipe& recipe, int64_t layers, int world_size
   const auto costs = std::make_shared<CostTable>(for_hardware(deep, hardware));
   SearchOptions any = options;
   any.most = 1;
+  any.finds_any = true;
   const SearchResult result = search_layouts(deep, world_size, hardware, any, costs);
   if (result.best.empty()) return 0;
   int64_t parameters = 0;
@@ -35,7 +36,7 @@ int64_t parameters_that_fit(const Recipe& recipe, int64_t layers, int world_size
 }  // namespace
 
 LargestModel largest_model(const Recipe& recipe, int world_size, const Hardware& hardware, const SearchOptions& options) {
-  if (!reads_tokens(recipe.model)) {
+  if (!reads_tokens(recipe.model) || recipe.model.name == kExportedName) {
     throw InputError(fmt::format("--largest: model.name = \"{}\" has no layers to add; leave it out", recipe.model.name));
   }
   LargestModel largest;

@@ -6,6 +6,7 @@
 
 #include "weft/base/printable.h"
 #include "weft/base/units.h"
+#include "weft/recipe/limits.h"
 #include "weft/report/charts/line_chart.h"
 #include "weft/study/plan_curve.h"
 
@@ -43,8 +44,12 @@ double rate_of(const LayoutForecast& best) { return best.tokens_per_s > 0.0 ? be
 /// "at most 96 layers, 5.03 G parameters".
 std::string largest_text(const LargestModel& largest) {
   if (largest.layers == 0) return "          no number of layers fits\n";
-  return fmt::format("          at most about {}, {} parameters\n", counted(largest.layers, "layer"),
-                     format_count(static_cast<double>(largest.parameters)));
+  const std::string parameters = format_count(static_cast<double>(largest.parameters));
+  if (largest.layers == kMostLayers) {
+    return fmt::format("          {} layers, {} parameters, or more: model.layers has no larger value\n", kMostLayers,
+                       parameters);
+  }
+  return fmt::format("          at most about {}, {} parameters\n", counted(largest.layers, "layer"), parameters);
 }
 
 std::string curve_row(const PlanCurves& curves, const PlanPoint& point) {

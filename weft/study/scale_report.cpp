@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <functional>
 #include <nlohmann/json.hpp>
 #include <utility>
 
@@ -38,20 +39,35 @@ std::vector<const ScaleResult*> results_of(const ScaleStudy& study, const ScaleS
 }
 
 bool shares_cores(const ScaleStudy& study, const ScaleResult& result) {
-  return result.point.ranks * study.threads > study.cores;
+  return study.cores > 0 && result.point.ranks * study.threads > study.cores;
 }
 
 double shown_rate(const ScaleResult& result) { return result.tokens_per_s > 0.0 ? result.tokens_per_s : result.samples_per_s; }
 
-std::string scale_row(const ScaleStudy& study, const ScaleResult& result) {
+std::vector<std::string> scale_cells_of(const ScaleStudy& study, const ScaleResult& result) {
   const ScalePoint& point = result.point;
-  const std::string head = fmt::format("{:<6} {:<6} {:>5}{} {:>6}", kScaleModes.of(point.mode), point.layout, point.ranks,
-                                       shares_cores(study, result) ? "*" : " ", point.batch);
-  if (!is_measured(result)) return fmt::format("{}  {}\n", head, result.failure.empty() ? "not measured" : result.failure);
-  const std::string apart = result.runs > 1 ? fmt::format("{:.0f} %", 100.0 * spread(result)) : "-";
-  return fmt::format("{} {:>9} {:>8.1f} % {:>8} {:>6} {:>4.0f} % {:>8}\n", head, format_count(shown_rate(result)),
-                     100.0 * efficiency(study, result), format_duration(1e-3 * result.step_ms), apart,
-                     100.0 * result.communication_share, fmt::format("{:.0f} MB", result.peak_rss_mb));
+  std::vector<std::string> cells = {std::string(kScaleModes.of(point.mode)), point.layout,
+                                    fmt::format("{}{}", point.ranks, shares_cores(study, result) ? "*" : ""),
+                                    fmt::to_string(point.batch)};
+  if (!is_measured(result)) {
+    cells.push_back(result.failure.empty() ? "not measured" : result.failure);
+    return cells;
+  }
+  cells.insert(cells.end(),
+               {format_count(shown_rate(result)), fmt::format("{:.1f} %", 100.0 * efficiency(study, result)),
+                format_duration(1e-3 * result.step_ms), result.runs > 1 ? fmt::format("{:.0f} %", 100.0 * spread(result)) : "-",
+                fmt::format("{:.0f} %", 100.0 * result.communication_share), fmt::format("{:.0f} MB", result.peak_rss_mb)});
+  return cells;
+}
+
+std::string scale_row(const ScaleStudy& study, const ScaleResult& result) {
+  const std::vector<std::string> cells = scale_cells_of(study, result);
+  const std::string mark = cells[2].ends_with('*') ? "" : " ";
+  const std::string head =
+      fmt::format("{:<6} {:<6} {:>{}}{} {:>6}", cells[0], cells[1], cells[2], mark.empty() ? 6 : 5, mark, cells[3]);
+  if (!is_measured(result)) return fmt::format("{}  {}\n", head, cells[4]);
+  return fmt::format("{} {:>9} {:>10} {:>8} {:>6} {:>6} {:>8}\n", head, cells[4], cells[5], cells[6], cells[7], cells[8],
+                     cells[9]);
 }
 
 bool reads_tokens(const ScaleStudy& study) {
@@ -170,6 +186,14 @@ std::string scale_table(const ScaleStudy& study) {
   return text;
 }
 
+std::vector<std::vector<std::string>> scale_cells(const ScaleStudy& study) {
+  std::vector<std::vector<std::string>> rows = {{"scaling", "layout", "ranks", "batch",
+                                                 reads_tokens(study) ? "tokens/s" : "samples/s", "efficiency", "step", "spread",
+                                                 "communication", "memory"}};
+  for (const ScaleResult& result : study.results) rows.push_back(scale_cells_of(study, result));
+  return rows;
+}
+
 std::string scale_json(const ScaleStudy& study) {
   ScaleJson rows = ScaleJson::array();
   for (const ScaleResult& result : study.results) {
@@ -198,14 +222,14 @@ std::string scale_json(const ScaleStudy& study) {
          "\n";
 }
 
-std::string scale_chart(const ScaleStudy& study) {
-  LineChart chart{.title = "Throughput vs ranks",
-                  .subtitle = fmt::format("{}, {} per rank, {}", printable(study.recipe), counted(study.threads, "thread"),
-                                          counted(study.cores, "core")),
-                  .x_title = "ranks",
-                  .y_title = reads_tokens(study) ? "tokens per second" : "samples per second",
-                  .open_name = {},
-                  .lines = {}};
+namespace {
+
+/// Lines over ranks: of each mode and layout, and how it would be at best, from its first point on.
+using PointOf = std::function<ChartPoint(const ScaleResult&)>;
+using IdealOf = std::function<double(const ChartPoint& first, double ranks)>;
+
+std::vector<ChartLine> lines_over_ranks(const ScaleStudy& study, const PointOf& point_of, const IdealOf& ideal_of) {
+  std::vector<ChartLine> lines;
   std::vector<std::string> layouts;
   bool is_explained = false;
   for (const ScaleSeries& series : series_of(study)) {
@@ -217,25 +241,59 @@ std::string scale_chart(const ScaleStudy& study) {
                    .colour = colour,
                    .mark = static_cast<int>(series.first)};
     for (const ScaleResult* result : results_of(study, series)) {
-      if (!is_measured(*result)) continue;
-      const double rate = shown_rate(*result);
-      line.points.push_back({.x = static_cast<double>(result->point.ranks),
-                             .y = rate,
-                             .least_y = rate * result->step_ms / result->most_step_ms,
-                             .most_y = rate * result->step_ms / result->least_step_ms});
+      if (is_measured(*result)) line.points.push_back(point_of(*result));
     }
     if (line.points.empty()) continue;
     const ChartPoint first = line.points.front(), last = line.points.back();
-    chart.lines.push_back(std::move(line));
-    if (last.x > first.x) {
-      chart.lines.push_back({.name = is_explained ? "" : "ideal scaling, in the same colour",
-                             .points = {first, {.x = last.x, .y = first.y * last.x / first.x}},
-                             .colour = colour,
-                             .is_ideal = true});
-      is_explained = true;
-    }
+    lines.push_back(std::move(line));
+    if (last.x <= first.x) continue;
+    lines.push_back({.name = std::exchange(is_explained, true) ? "" : "ideal scaling, in the same colour",
+                     .points = {first, {.x = last.x, .y = ideal_of(first, last.x)}},
+                     .colour = colour,
+                     .is_ideal = true});
   }
-  return chart.lines.empty() ? std::string() : draw_line_chart(chart);
+  return lines;
+}
+
+std::string machine_text(const ScaleStudy& study) {
+  std::string text = printable(study.recipe);
+  if (study.threads > 0) text += fmt::format(", {} per rank", counted(study.threads, "thread"));
+  if (study.cores > 0) text += fmt::format(", {}", counted(study.cores, "core"));
+  return text;
+}
+
+std::string chart_of(const ScaleStudy& study, const char* title, const char* y_title, std::vector<ChartLine> lines) {
+  if (lines.empty()) return {};
+  return draw_line_chart({.title = title,
+                          .subtitle = machine_text(study),
+                          .x_title = "ranks",
+                          .y_title = y_title,
+                          .open_name = {},
+                          .lines = std::move(lines)});
+}
+
+}  // namespace
+
+std::string scale_chart(const ScaleStudy& study) {
+  const auto point_of = [](const ScaleResult& result) {
+    const double rate = shown_rate(result);
+    return ChartPoint{.x = static_cast<double>(result.point.ranks),
+                      .y = rate,
+                      .least_y = rate * result.step_ms / result.most_step_ms,
+                      .most_y = rate * result.step_ms / result.least_step_ms};
+  };
+  const auto ideal_of = [](const ChartPoint& first, double ranks) { return first.y * ranks / first.x; };
+  return chart_of(study, "Throughput vs ranks", reads_tokens(study) ? "tokens per second" : "samples per second",
+                  lines_over_ranks(study, point_of, ideal_of));
+}
+
+std::string efficiency_chart(const ScaleStudy& study) {
+  const auto point_of = [&](const ScaleResult& result) {
+    return ChartPoint{.x = static_cast<double>(result.point.ranks), .y = 100.0 * efficiency(study, result)};
+  };
+  const auto ideal_of = [](const ChartPoint& first, double) { return first.y; };
+  return chart_of(study, "Efficiency vs ranks", "% of ideal scaling from the fewest ranks",
+                  lines_over_ranks(study, point_of, ideal_of));
 }
 
 }  // namespace weft

@@ -26,8 +26,8 @@ struct ScaleResult {
 /// Measurements, and the machine they ran on.
 struct ScaleStudy {
   std::string recipe = {};                ///< path of the recipe
-  int cores = 1;                          ///< cores of this machine
-  int threads = 1;                        ///< threads per rank, for any number of ranks
+  int cores = 1;                          ///< cores of this machine; 0: unknown
+  int threads = 1;                        ///< threads per rank, for any number of ranks; 0: unknown
   std::vector<ScaleResult> results = {};  ///< one per point, in the order of the points
 };
 
@@ -54,5 +54,11 @@ std::string scale_json(const ScaleStudy& study);
 /// Plots samples per second vs ranks, one line per mode and layout, with dashed ideal lines and whiskers for the spread.
 /// Colours show layouts, marks show modes. Empty if nothing was measured.
 std::string scale_chart(const ScaleStudy& study);
+
+/// Plots the efficiency in the same way, in % of ideal scaling.
+std::string efficiency_chart(const ScaleStudy& study);
+
+/// Cells of scale_table(): a heading, then a row per point; one that was not measured ends with the reason.
+std::vector<std::vector<std::string>> scale_cells(const ScaleStudy& study);
 
 }  // namespace weft

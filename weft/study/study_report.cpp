@@ -74,14 +74,17 @@ std::string table_row(const std::vector<std::string>& cells) {
                      cells[4], cells[5], cells[6], cells[7]);
 }
 
-std::string table_row_of(const Study& study, const std::string& optimizer, int64_t batch) {
+std::vector<std::string> cells_of(const Study& study, const std::string& optimizer, int64_t batch) {
   const PointResult* best = best_in(study, optimizer, batch);
   const bool is_reached = best != nullptr && best->outcome == PointOutcome::reached;
-  return table_row({fmt::to_string(batch), optimizer, best ? rate_text(*best) : "-", steps_text(best),
-                    is_reached ? format_count(static_cast<double>(best->samples())) : "-",
-                    best && best->accuracy ? fmt::format("{:.2f} %", 100.0 * *best->accuracy) : "-",
-                    best && best->loss ? fmt::format("{:.4f}", *best->loss) : "-",
-                    rates_text(points_of(study, optimizer, batch))});
+  return {fmt::to_string(batch),
+          optimizer,
+          best ? rate_text(*best) : "-",
+          steps_text(best),
+          is_reached ? format_count(static_cast<double>(best->samples())) : "-",
+          best && best->accuracy ? fmt::format("{:.2f} %", 100.0 * *best->accuracy) : "-",
+          best && best->loss ? fmt::format("{:.4f}", *best->loss) : "-",
+          rates_text(points_of(study, optimizer, batch))};
 }
 
 /// Notes each batch whose best rate is at the edge of the rates tried.
@@ -169,12 +172,18 @@ std::string outcome_text(const PointResult& result) {
   return "not run";
 }
 
+std::vector<std::vector<std::string>> study_cells(const Study& study) {
+  std::vector<std::vector<std::string>> rows = {
+      {"batch", "optimizer", "rate", "steps to target", "samples", "accuracy", "loss", "rates"}};
+  for (const int64_t batch : batches_of(study)) {
+    for (const std::string& optimizer : series_of(study)) rows.push_back(cells_of(study, optimizer, batch));
+  }
+  return rows;
+}
+
 std::string study_table(const Study& study) {
   std::string text = fmt::format("{}: steps to {}, the best of each batch's rates\n", printable(study.recipe), study.target);
-  text += table_row({"batch", "optimizer", "rate", "steps to target", "samples", "accuracy", "loss", "rates"});
-  for (const int64_t batch : batches_of(study)) {
-    for (const std::string& optimizer : series_of(study)) text += table_row_of(study, optimizer, batch);
-  }
+  for (const std::vector<std::string>& cells : study_cells(study)) text += table_row(cells);
   text += "\"a to b\": the evaluation after b steps reached the target; the one after a - 1 did not.\n";
   for (const std::string& optimizer : series_of(study)) text += edge_lines(study, optimizer);
   return text;

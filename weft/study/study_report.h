@@ -24,6 +24,9 @@ std::string outcome_text(const PointResult& result);
 /// tried.
 std::string study_table(const Study& study);
 
+/// Cells of the table: a heading, then its rows.
+std::vector<std::vector<std::string>> study_cells(const Study& study);
+
 /// Formats everything as JSON; unknown values are null.
 std::string study_json(const Study& study);
 

@@ -1,7 +1,9 @@
 #include "tests/comm/c10d/stand_in_engine.h"
 
+#include <csignal>
 #include <numeric>
 
+#include "weft/base/without_signal.h"
 #include "weft/comm/c10d/c10d_backends.h"
 #include "weft/comm/c10d/operations.h"
 #include "weft/comm/c10d/tags.h"
@@ -35,6 +37,7 @@ class StandInEngine::Call : public c10d::Work {
 };
 
 StandInEngine::StandInEngine(const DeviceEngineOptions& options) : Backend(options.rank, options.size) {
+  const WithoutSignal guard(SIGPIPE);  // the threads that start below inherit the mask
   auto gloo = c10d::ProcessGroupGloo::Options::create(options.timeout);
   gloo->devices.push_back(c10d::ProcessGroupGloo::createDeviceForHostname("127.0.0.1"));
   gloo->threads = 1;
@@ -67,6 +70,7 @@ void StandInEngine::run() {
 template <class Start>
 StandInEngine::Work StandInEngine::start(const char* name, Start call) {
   add(name);
+  const WithoutSignal guard(SIGPIPE);
   if (holds_) return c10::make_intrusive<c10d::Work>();  // never ends
   auto started = c10::make_intrusive<Call>(start_call(call));
   const std::lock_guard lock(mutex_);

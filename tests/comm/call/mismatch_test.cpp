@@ -17,6 +17,7 @@
 #include <mutex>
 #include <thread>
 
+#include "tests/support/blocked_sigpipe.h"
 #include "tests/support/run_processes.h"
 #include "tests/support/run_ranks.h"
 #include "tests/support/wait_until.h"
@@ -256,19 +257,6 @@ TEST(Failures, AMessageThatIsTooLongEndsNoProcess) {
   }
 }
 
-/// Counts this process's threads that block SIGPIPE.
-int num_blocking_sigpipe() {
-  int count = 0;
-  for (const auto& task : std::filesystem::directory_iterator("/proc/self/task")) {
-    std::ifstream status(task.path() / "status");
-    for (std::string line; std::getline(status, line);) {
-      if (!line.starts_with("SigBlk:")) continue;
-      count += (std::stoull(line.substr(7), nullptr, 16) >> (SIGPIPE - 1)) & 1U;
-    }
-  }
-  return count;
-}
-
 // Whether a Gloo thread writes before it has read that the peer left depends on microseconds.
 TEST(Failures, APeersClosedConnectionEndsNoProcess) {
   const auto expect_blocking = [](BackendKind backend, int least) {
@@ -278,7 +266,8 @@ TEST(Failures, APeersClosedConnectionEndsNoProcess) {
       const Group group = mesh.group(mesh.axis("dp"), {.backend = backend});
       all_reduce(group, 4, "warm-up");
       if (world.rank() == 0) {
-        EXPECT_TRUE(wait_until([&] { return (count = num_blocking_sigpipe()) >= least; }, 10.0)) << count << " of " << least;
+        EXPECT_TRUE(wait_until([&] { return (count = test::num_blocking_sigpipe()) >= least; }, 10.0))
+            << count << " of " << least;
       }
       group.barrier("counted").wait();
     });

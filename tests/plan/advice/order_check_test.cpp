@@ -96,7 +96,7 @@ TEST(Remedies, TriesTheCheapestFirst) {
   const Recipe recipe = parse_recipe(kToy, "toy.toml");
   const SearchOptions options{.kept = {"layout.shard_level", "layout.pp", "layout.tp", "layout.cp"}};
   ASSERT_TRUE(search_layouts(recipe, 4, hardware, options).best.empty());
-  const std::vector<Remedy> remedies = find_remedies(recipe, 4, hardware, options, nullptr);
+  const std::vector<Remedy> remedies = find_remedies(recipe, 4, hardware, options, /*is_full=*/true, nullptr);
   ASSERT_FALSE(remedies.empty());
   EXPECT_EQ(remedies.front().text, "if layout.shard_level may change");
   for (const Remedy& remedy : remedies) {

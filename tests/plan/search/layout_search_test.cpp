@@ -60,6 +60,15 @@ OperatorCosts random_rates(test::Random& random) {
   return costs;
 }
 
+CollectiveCosts random_collectives(test::Random& random) {
+  return {.start_s = number(random, 1e-8),
+          .all_reduce_start_s = number(random, 1e-8),
+          .half_rate_bytes = random.one_in(2) ? 0.0 : number(random, 1e3),
+          .half_rate_power = 0.7,
+          .hop_s = number(random, 1e-8),
+          .taken_from_compute = random.of<double>({0.0, 0.27, 1.0})};
+}
+
 Hardware random_hardware(test::Random& random) {
   Hardware hardware{.name = "random",
                     .kind = random.one_in(3) ? "cpu" : "cuda",
@@ -77,6 +86,7 @@ Hardware random_hardware(test::Random& random) {
     hardware.two_levels = random.one_in(2);
     if (random.one_in(2)) hardware.cores = {.per_host = 1 + random.below(4), .thread_power = 0.8, .network_share = 0.3};
     if (random.one_in(2)) hardware.operators = random_rates(random);
+    if (random.one_in(3)) hardware.collectives = random_collectives(random);
     return hardware;
   }
   if (random.one_in(2)) hardware.host_launch_s = number(random, 1e-8);
@@ -84,12 +94,7 @@ Hardware random_hardware(test::Random& random) {
   hardware.operators = OperatorCosts{.products = {.processors = 4.0, .efficiency = 0.8, .fill = 8.0, .start_s = 1e-6},
                                      .attention = {.forward = 0.5, .backward = 0.4, .half_length = 8.0, .start_s = 1e-6},
                                      .memory_bound = {.efficiency = 0.7, .start_s = 1e-6}};
-  hardware.collectives = CollectiveCosts{.start_s = number(random, 1e-8),
-                                         .all_reduce_start_s = number(random, 1e-8),
-                                         .half_rate_bytes = random.one_in(2) ? 0.0 : number(random, 1e3),
-                                         .half_rate_power = 0.7,
-                                         .hop_s = number(random, 1e-8),
-                                         .taken_from_compute = random.one_in(2) ? 0.0 : 0.27};
+  hardware.collectives = random_collectives(random);
   return hardware;
 }
 
@@ -160,24 +165,24 @@ class Everything {
 
   const std::vector<Simulated>& all() const { return all_; }
 
-  /// The fastest that fit, where those that do not may be offloaded.
-  std::vector<double> best(double limit) {
-    std::vector<double> seconds;
+  /// Those that fit, the fastest first, where those that do not may be offloaded.
+  std::vector<Simulated> best(double limit) {
+    std::vector<Simulated> fitting;
     const auto plain = all_;
     for (const Simulated& layout : plain) {
       if (static_cast<double>(layout.bytes) <= limit) {
-        seconds.push_back(layout.step_s);
+        fitting.push_back(layout);
         continue;
       }
       for (const StateChoice& states : offloaded(space_, layout.choice)) {
         const size_t before = all_.size();
         simulate({layout.choice.blocks, layout.choice.pipeline, states});
         if (all_.size() == before || static_cast<double>(all_.back().bytes) > limit) continue;
-        seconds.push_back(all_.back().step_s);
+        fitting.push_back(all_.back());
       }
     }
-    std::sort(seconds.begin(), seconds.end());
-    return seconds;
+    std::sort(fitting.begin(), fitting.end(), [](const auto& a, const auto& b) { return a.step_s < b.step_s; });
+    return fitting;
   }
 
  private:
@@ -217,6 +222,31 @@ class Everything {
   std::vector<Simulated> all_;
 };
 
+/// Steps of the layouts.
+std::vector<double> seconds_of(const std::vector<Simulated>& layouts) {
+  std::vector<double> seconds;
+  for (const Simulated& layout : layouts) seconds.push_back(layout.step_s);
+  return seconds;
+}
+
+/// The least approach and step of what SearchResult::simpler may be; empty: nothing.
+std::optional<std::pair<Approach, double>> simplest(const std::vector<Simulated>& fitting, const LayoutForecast& first) {
+  const auto offloads = [](const LayoutRecipe& x) {
+    return x.offload_optimizer != "none" || x.offload_parameters != "none" || x.offload_activations != "none";
+  };
+  std::optional<std::pair<Approach, double>> least;
+  for (const Simulated& layout : fitting) {
+    const auto& [blocks, pipeline, states] = layout.choice;
+    const Approach approach = approach_of(
+        {.pp = pipeline.pp, .dp = states.dp, .shard = states.shard, .cp = blocks.cp, .tp = blocks.tp}, states.level);
+    if (approach >= first.approach || layout.step_s > (1.0 + kAboutAsFast) * first.step_s) continue;
+    if (states.offloads() && !offloads(first.recipe.layout)) continue;
+    const std::pair found(approach, layout.step_s);
+    least = least ? std::min(*least, found) : found;
+  }
+  return least;
+}
+
 /// All that a search finds, except its own time.
 std::string outcome_of(const SearchResult& found) {
   std::string text =
@@ -245,7 +275,8 @@ TEST(LayoutSearch, FindsWhatSimulatingEveryLayoutFinds) {
     }
     const int64_t some = random.of(everything.all()).bytes;
     one.options.memory_bytes = static_cast<double>(some) * (random.one_in(3) ? 100.0 : 1.0);
-    std::vector<double> expected = everything.best(one.options.memory_bytes);
+    const std::vector<Simulated> fitting = everything.best(one.options.memory_bytes);
+    std::vector<double> expected = seconds_of(fitting);
     expected.resize(std::min(expected.size(), static_cast<size_t>(one.options.most)));
 
     const SearchResult found = search_layouts(one.recipe, one.world, one.hardware, one.options, costs);
@@ -255,7 +286,15 @@ TEST(LayoutSearch, FindsWhatSimulatingEveryLayoutFinds) {
       EXPECT_LE(std::max(layout.memory_bytes, layout.reserved_bytes), one.options.memory_bytes) << layout.text;
     }
     EXPECT_EQ(seconds, expected);
-    EXPECT_GE(found.layouts, found.illegal + found.over_memory + found.bounded);
+    EXPECT_FALSE(found.simpler);
+    one.options.finds_simpler = true;
+    const SearchResult more = search_layouts(one.recipe, one.world, one.hardware, one.options, costs);
+    EXPECT_EQ(more.simpler.has_value(), !more.best.empty() && simplest(fitting, more.best.front()).has_value());
+    if (more.simpler) {
+      EXPECT_EQ(std::pair(more.simpler->approach, more.simpler->step_s), simplest(fitting, more.best.front()));
+    }
+    one.options.finds_simpler = false;
+    EXPECT_EQ(found.layouts, found.illegal + found.over_memory - found.too_large + found.bounded + found.simulated);
     one.options.threads = 1 + static_cast<int>(seed % 3);
     const SearchResult other = search_layouts(one.recipe, one.world, one.hardware, one.options);
     EXPECT_EQ(outcome_of(other), outcome_of(found)) << "with other threads, and costs measured again";
@@ -265,6 +304,29 @@ TEST(LayoutSearch, FindsWhatSimulatingEveryLayoutFinds) {
 /// A recipe of transformer layers for the tests below.
 Recipe gpt(const std::vector<std::string>& overrides = {}) {
   return recipe_of("name = \"gpt\", layers = 3, heads = 4, width = 64, context = 32", overrides);
+}
+
+TEST(LayoutSearch, NamesSimplerLayoutsThatAreAboutAsFast) {
+  const Hardware hardware = load_hardware(WEFT_SOURCE "/hardware/h100_node.toml");
+  const std::vector<std::string> keys = {"layout.precision=bf16", "batch.global=1024", "batch.micro=128"};
+  const auto recipe = [&](std::vector<std::string> more) {
+    more.insert(more.end(), keys.begin(), keys.end());
+    return recipe_of("name = \"gpt\", layers = 2, heads = 12, width = 768, context = 1024, vocabulary = 50304", more);
+  };
+  SearchOptions options{.most = 1, .kept = {"batch.micro", "layout.tp", "layout.cp", "layout.pp"}, .finds_simpler = true};
+  const auto simpler = [&](const std::vector<std::string>& more) {
+    const SearchResult found = search_layouts(recipe(more), 8, hardware, options);
+    EXPECT_EQ(found.best.size(), 1u);
+    EXPECT_EQ(found.best.front().approach, Approach::sharded);
+    if (found.simpler) EXPECT_LE(found.simpler->step_s, (1.0 + kAboutAsFast) * found.best.front().step_s);
+    return found.simpler ? std::optional(found.simpler->approach) : std::nullopt;
+  };
+  EXPECT_EQ(simpler({}), Approach::replicas);
+  const int64_t of_replicas = layout_forecast(recipe({"layout.dp=8"}), 8, hardware).memory_bytes;
+  options.memory_bytes = static_cast<double>(of_replicas - 1);
+  EXPECT_EQ(simpler({}), Approach::sharded_states) << "replicas do not fit";
+  options.kept.emplace_back("layout.shard_level");
+  EXPECT_EQ(simpler({"layout.shard_level=parameters"}), std::nullopt) << "kept";
 }
 
 TEST(LayoutSearch, ItsForecastsAreThoseOfSimulateAndMemory) {

@@ -48,6 +48,28 @@ TEST(Bars, a_gap_is_seen) {
             (std::vector<std::string>{"forward0 0-1 [0, 2.00001]", "forward0 2-2 [2.10001, 3.10001]"}));
 }
 
+TEST(Bars, neighbours_are_joined) {
+  const auto bar = [](BarKind kind, double start_s, double end_s) {
+    return Bar{.kind = kind, .micro = 0, .start_s = start_s, .end_s = end_s};
+  };
+  const std::vector<Bar> joined =
+      joined_bars({bar(BarKind::forward, 0.0, 0.25), bar(BarKind::backward, 0.25, 0.75), bar(BarKind::forward, 1.0, 1.25),
+                   bar(BarKind::forward, 2.0, 4.0), bar(BarKind::forward, 4.0, 4.5)},
+                  1.0);
+  EXPECT_EQ(texts(joined), (std::vector<std::string>{"backward0 0--1 [0, 0.75]", "forward0 0--1 [1, 1.25]",
+                                                     "forward0 0--1 [2, 4]", "forward0 0--1 [4, 4.5]"}));
+  EXPECT_EQ(joined[0].joined, 2);
+}
+
+TEST(Bars, time_by_kind_is_a_mean_over_ranks) {
+  BarRow row{.rank = 0, .alike = 3};
+  row.compute = {{.kind = BarKind::forward, .start_s = 1.0, .end_s = 3.0}};
+  BarRow other{.rank = 3};
+  other.side = {{.kind = BarKind::reduce, .start_s = 1.0, .end_s = 2.0}};
+  EXPECT_EQ(seconds_by_kind({row, other})[static_cast<size_t>(BarKind::forward)], 1.5);
+  EXPECT_EQ(seconds_by_kind({row, other})[static_cast<size_t>(BarKind::reduce)], 0.25);
+}
+
 TEST(Bars, kinds_and_stages_are_distinct) {
   const Program split = pipeline_program(zb_h1_schedule({.ranks = 2, .micro_batches = 2}));
   const std::vector<BarRow> rows = bar_rows(split, timed_instructions(split, simulate(split, slow_device())));

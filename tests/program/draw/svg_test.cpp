@@ -6,6 +6,7 @@
 #include <set>
 
 #include "tests/program/pipelines.h"
+#include "weft/base/error.h"
 #include "weft/program/simulate/simulate.h"
 #include "weft/program/simulate/simulation.h"
 
@@ -132,6 +133,44 @@ TEST(DrawSvg, ranks_beyond_the_limit_are_counted) {
   EXPECT_EQ(bars(svg, "track"), 5);
   EXPECT_EQ(bars(svg, "forward"), 40);
   EXPECT_TRUE(contains(svg, "... and 3 more rows")) << svg.substr(0, 500);
+}
+
+TEST(DrawSvg, narrow_bars_are_joined) {
+  const Program program = pipeline_program(one_f_one_b_schedule({.ranks = 4, .micro_batches = 512}), {.blocks = 2});
+  const auto count = [](const std::string& svg) { return bars(svg, "forward") + bars(svg, "backward"); };
+  EXPECT_EQ(count(drawn(program)), 4 * 2 * 512);
+  for (const size_t most : {400U, 40U}) {
+    const std::string svg = drawn(program, {.max_bars = most});
+    EXPECT_LE(count(svg), static_cast<int>(most));
+    EXPECT_GE(count(svg), static_cast<int>(most / 5));
+    EXPECT_TRUE(contains(svg, " pieces, most of it backward")) << "which takes twice as long";
+    EXPECT_LT(svg.size(), 20'000 + 300 * most);
+  }
+}
+
+TEST(DrawSvg, panels_share_an_axis) {
+  const Program program = pipeline_program(gpipe_schedule({.ranks = 2, .micro_batches = 2}));
+  std::vector<TimedInstruction> timed = timed_instructions(program, simulate(program, slow_device())), slower = timed;
+  for (TimedInstruction& x : slower) {
+    x.start_s *= 2.0;
+    x.end_s *= 2.0;
+  }
+  const std::string both = draw_svg({{"predicted", &program, timed}, {"measured <", &program, slower}});
+  EXPECT_EQ(malformed(both), "");
+  EXPECT_EQ(bars(both, "track"), 4);
+  EXPECT_EQ(bars(both, "forward"), 8);
+  EXPECT_TRUE(contains(both, ">predicted</text>") && contains(both, ">measured &lt;</text>"));
+  const std::string twice = draw_svg({{"", &program, timed}, {"", &program, timed}});
+  EXPECT_EQ(bars(twice, "forward"), 8);
+  std::smatch first;
+  ASSERT_TRUE(std::regex_search(
+      both, first, std::regex("class=\"backward\"[^>]*>\n<rect x=\"([0-9.]+)\" y=\"[0-9.]+\" width=\"([0-9.]+)\"")));
+  const std::string alone = draw_svg({{"measured", &program, slower}});
+  std::smatch wide;
+  ASSERT_TRUE(std::regex_search(alone, wide,
+                                std::regex("class=\"backward\"[^>]*>\n<rect x=\"[0-9.]+\" y=\"[0-9.]+\" width=\"([0-9.]+)\"")));
+  EXPECT_NEAR(2.0 * std::stod(first[2]), std::stod(wide[1]), 2.0) << "the faster step takes half of the axis";
+  EXPECT_THROW(draw_svg(std::vector<SvgPanel>()), InputError);
 }
 
 TEST(DrawSvg, a_step_that_takes_no_time) {

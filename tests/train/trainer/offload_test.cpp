@@ -174,7 +174,9 @@ TEST(OffloadedActivations, AreReloadedToNameTheBlockThatWasNotFinite) {
         trainer.step({{batch.inputs[0].narrow(0, 0, kSamples)}, batch.target.narrow(0, 0, kSamples)});
         ADD_FAILURE() << "a loss that is not finite passed";
       } catch (const NumericError& error) {
-        const std::string text = error.what(), says = "first not finite: block " + std::to_string(bad) + ".";
+        const std::string text = error.what();
+        const std::string says = "first not finite: block " + std::to_string(bad) + ", forward of micro-batch 0: weight '" +
+                                 std::to_string(bad) + ".weight'";
         EXPECT_NE(text.find(says), std::string::npos) << "every " << every << ": " << text;
       }
     }

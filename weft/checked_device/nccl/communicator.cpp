@@ -186,6 +186,7 @@ Launched Communicator::launch(Launch launch) {
 }
 
 void Communicator::run_jobs() {
+  Mover::block_sigpipe();
   for (;;) {
     std::shared_ptr<Job> job;
     {

@@ -5,10 +5,12 @@
 #define USE_C10D_GLOO
 #endif
 #include <c10/util/Exception.h>
+#include <signal.h>
 
 #include <chrono>
 #include <condition_variable>
 #include <cstdlib>
+#include <future>
 #include <set>
 #include <torch/csrc/distributed/c10d/ProcessGroupGloo.hpp>
 #include <utility>
@@ -65,16 +67,28 @@ struct Mover::Engine {
 Mover::Mover(const c10::intrusive_ptr<c10d::Store>& store, int rank, int size, std::mutex* starts)
     : engine_(std::make_unique<Engine>()) {
   static std::mutex& all_starts = *new std::mutex;
-  auto gloo = c10d::ProcessGroupGloo::Options::create(std::chrono::hours(24));  // the watchdog ends what lasts too long
-  const char* interface = std::getenv("GLOO_SOCKET_IFNAME");
-  gloo->devices.push_back(interface != nullptr ? c10d::ProcessGroupGloo::createDeviceForInterface(interface)
-                                               : c10d::ProcessGroupGloo::createDeviceForHostname("127.0.0.1"));
-  gloo->threads = 1;
-  engine_->gloo = c10::make_intrusive<c10d::ProcessGroupGloo>(store, rank, size, gloo);
+  // Gloo's threads, which also write, inherit the signal mask of the thread that starts them.
+  const auto connect = [&] {
+    block_sigpipe();
+    auto gloo = c10d::ProcessGroupGloo::Options::create(std::chrono::hours(24));  // the watchdog ends what lasts too long
+    const char* interface = std::getenv("GLOO_SOCKET_IFNAME");
+    gloo->devices.push_back(interface != nullptr ? c10d::ProcessGroupGloo::createDeviceForInterface(interface)
+                                                 : c10d::ProcessGroupGloo::createDeviceForHostname("127.0.0.1"));
+    gloo->threads = 1;
+    return c10::make_intrusive<c10d::ProcessGroupGloo>(store, rank, size, gloo);
+  };
+  engine_->gloo = std::async(std::launch::async, connect).get();
   engine_->starts = starts != nullptr ? starts : &all_starts;
 }
 
 Mover::~Mover() { abort(); }
+
+void Mover::block_sigpipe() {
+  sigset_t set;
+  sigemptyset(&set);
+  sigaddset(&set, SIGPIPE);
+  pthread_sigmask(SIG_BLOCK, &set, nullptr);
+}
 
 void Mover::exchange(const std::vector<Message>& sends, const std::vector<Message>& receives, uint32_t tag) {
   std::vector<Pending> all;

@@ -29,6 +29,9 @@ class Mover {
   /// is called.
   void exchange(const std::vector<Message>& sends, const std::vector<Message>& receives, uint32_t tag);
 
+  /// For a thread that calls exchange(): a peer's closed connection is an error there, and SIGPIPE does not end the process.
+  static void block_sigpipe();
+
   /// Ends exchanges under way and to come. From any thread.
   void abort();
 

@@ -7,8 +7,10 @@
 namespace weft {
 
 std::unique_ptr<Storage> open_bucket(const std::string& url) {
-  throw InputError(fmt::format(
-      "{}: this weft is built without object stores; name a folder, or build with WEFT_BUCKETS=ON (docs/checkpoints.md)", url));
+  throw InputError(
+      fmt::format("{}: this weft is built without object stores; name a folder, or build with WEFT_BUCKETS=ON, or pip install "
+                  "'weft[buckets]' (docs/checkpoints.md)",
+                  url));
 }
 
 void close_buckets() {}

@@ -16,6 +16,7 @@
 #include "weft/checkpoint/model_options.h"
 #include "weft/checkpoint/other_file.h"
 #include "weft/checkpoint/safetensors.h"
+#include "weft/checkpoint/weights/exported_file.h"
 #include "weft/checkpoint/weights/torch_file.h"
 
 namespace weft {
@@ -69,6 +70,35 @@ class TorchWeights : public WeightsFile {
 
  private:
   std::map<std::string, at::Tensor> tensors_;
+};
+
+/// The weights of a program of torch.export; of tied ones, those under the first name.
+class ExportedWeights : public WeightsFile {
+ public:
+  explicit ExportedWeights(const std::string& path) : file_(path) {
+    std::map<std::string, std::string> names;
+    for (const auto& [name, tensor] : file_.weights()) {
+      if (names.emplace(tensor.record, name).second) names_.push_back(name);
+    }
+    std::sort(names_.begin(), names_.end());
+  }
+  std::vector<std::string> names() const override { return names_; }
+  std::vector<int64_t> shape(const std::string& name) const override { return tensor(name).shape; }
+  at::Tensor read(const std::string& name) override {
+    if (std::exchange(read_, name) != name) values_ = file_.read(tensor(name));
+    return values_;
+  }
+  at::Tensor read_part(const std::string& name, int64_t begin, int64_t numel) override {
+    return read(name).reshape({-1}).narrow(0, begin, numel);
+  }
+
+ private:
+  const ExportedTensor& tensor(const std::string& name) const { return *find(file_.weights(), name); }
+
+  ExportedFile file_;
+  std::vector<std::string> names_;
+  std::string read_;  ///< what was read last, whose parts are usually read in turn
+  at::Tensor values_;
 };
 
 class CheckpointWeights : public WeightsFile {
@@ -134,9 +164,10 @@ OpenedWeights open_file(const std::string& path) {
   std::string head(kHeadBytes, '\0');
   const int64_t read = file.reason.empty() ? read_input(file, 0, head.data(), kHeadBytes) : 0;
   head.resize(static_cast<size_t>(std::max<int64_t>(0, read)));
-  if (!head.starts_with("PK\3\4")) return std::make_unique<SafetensorsWeights>(path);
+  if (!head.starts_with("PK\3\4") && !path.ends_with(".pt2")) return std::make_unique<SafetensorsWeights>(path);
   if (const std::string what = describe_foreign_file(head); !what.empty())
     throw InputError(fmt::format("{}: it is {}", path, what));
+  if (is_exported_file(path)) return std::make_unique<ExportedWeights>(path);
   return std::make_unique<TorchWeights>(path);
 }
 

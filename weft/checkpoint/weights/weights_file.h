@@ -40,7 +40,8 @@ class WeightsFile {
   WeightsOrigin origin_;
 };
 
-/// Opens weights: a .safetensors file; a state dict of torch.save() (.pt, .pth, .bin), which is read whole; several of either,
+/// Opens weights: a .safetensors file; a state dict of torch.save() (.pt, .pth, .bin), which is read whole; a program of
+/// torch.export.save() (.pt2); several of the first two,
 /// by their index (model.safetensors.index.json, pytorch_model.bin.index.json, as Hugging Face writes them); a folder that
 /// holds an index, model.safetensors, pytorch_model.bin, or all of model-00001-of-00003.safetensors, ...; a weft checkpoint, or
 /// a folder of checkpoints. Throws InputError, which says what the file is, for anything else.

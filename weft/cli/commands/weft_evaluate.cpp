@@ -13,6 +13,7 @@
 #include "weft/base/units.h"
 #include "weft/checkpoint/atomic_file.h"
 #include "weft/cli/commands/commands.h"
+#include "weft/cli/options/number_range.h"
 #include "weft/cli/output/output.h"
 #include "weft/cli/output/output_files.h"
 #include "weft/cli/ranks/as_ranks.h"
@@ -68,13 +69,12 @@ int run_evaluate(const EvaluateArguments& arguments) {
   const auto environment = rank_environment();
   const bool joins = !arguments.num_ranks && environment.has_value();
   const int ranks = joins ? environment->size : arguments.num_ranks.value_or(1);
+  const EvaluationPlan plan = plan_evaluation(arguments.options, ranks);
   if (!arguments.summary.empty() && (!joins || environment->rank == 0)) {
-    check_different_files({{"the recipe", arguments.options.recipe},
-                           {"the weights", arguments.options.weights},
-                           {"--summary", arguments.summary}});
+    check_not_read(plan.recipe, {{"the recipe", arguments.options.recipe}, {"the weights", arguments.options.weights}},
+                   {{"--summary", arguments.summary}});
     check_writable(arguments.summary);
   }
-  const EvaluationPlan plan = plan_evaluation(arguments.options, ranks);
   return as_ranks(plan.recipe, arguments.num_ranks, rank_command(arguments, plan.weights),
                   [&](const World& world) { evaluate_here(plan, world, arguments); });
 }
@@ -91,10 +91,9 @@ void add_evaluate(CLI::App& app, int& status) {
       ->required();
   command->add_option("recipe", arguments->options.recipe,
                       "Recipe (TOML) with the model and the evaluation data. Default: the checkpoint's own");
-  command->add_option("--set", arguments->options.overrides, "section.key=value: override a recipe key; repeatable")
-      ->allow_extra_args(false);
+  add_overrides(*command, arguments->options.overrides);
   command->add_option("-n,--ranks", arguments->num_ranks, "Ranks to start on this machine, as with weft train")
-      ->check(CLI::PositiveNumber);
+      ->check(positive_count());
   add_output(*command, "--summary", arguments->summary, "Write the results to this JSON file");
   command->add_flag("--json", arguments->json, "Print JSON");
   command->footer(

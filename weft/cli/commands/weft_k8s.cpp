@@ -14,6 +14,7 @@
 #include "weft/base/units.h"
 #include "weft/cli/commands/commands.h"
 #include "weft/cli/options/recipe_options.h"
+#include "weft/cli/options/repeatable.h"
 #include "weft/cli/output/output.h"
 #include "weft/launch/kubernetes/manifest.h"
 #include "weft/launch/kubernetes/names.h"
@@ -116,12 +117,11 @@ void add_places(CLI::App& command, K8sArguments& arguments) {
       command.add_option("--storage", options.storage, "Size of a new volume to use instead: 100Gi")->excludes(claim);
   command.add_option("--storage-class", options.storage_class, "Storage class of the new volume. Default: the cluster's")
       ->needs(storage);
-  command.add_option("--data", arguments.data, "CLAIM:/FOLDER: mount this claim's volume at /FOLDER, read-only; repeatable")
-      ->allow_extra_args(false);
-  command
-      .add_option("--env-from-secret", options.env_secrets,
-                  "Secret whose entries become environment variables, such as AWS_ACCESS_KEY_ID; repeatable")
-      ->allow_extra_args(false);
+  repeatable(command.add_option("--data", arguments.data, "Mount this claim's volume at /FOLDER, read-only; repeatable"),
+             "CLAIM:/FOLDER");
+  repeatable(command.add_option("--env-from-secret", options.env_secrets,
+                                "Secret whose entries become environment variables, such as AWS_ACCESS_KEY_ID; repeatable"),
+             "NAME");
   command.add_option("--service-account", options.service_account,
                      "Service account of the pods, for clouds that attach credentials to it");
   command.add_option("--token-secret", options.token_secret,

@@ -3,6 +3,7 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <cctype>
 #include <filesystem>
 #include <memory>
 #include <optional>
@@ -16,10 +17,12 @@
 #include "weft/checkpoint/atomic_file.h"
 #include "weft/cli/commands/commands.h"
 #include "weft/cli/options/recipe_options.h"
+#include "weft/cli/options/repeatable.h"
 #include "weft/cli/output/output.h"
 #include "weft/cli/output/output_files.h"
 #include "weft/cli/output/plan_json.h"
 #include "weft/cli/output/plan_text.h"
+#include "weft/cli/output/search_progress.h"
 #include "weft/cli/ranks/measure_layouts.h"
 #include "weft/cli/ranks/recipe_runs.h"
 #include "weft/plan/advice/auto_layout.h"
@@ -63,7 +66,10 @@ void take_limits(PlanArguments& arguments) {
   }
   if (arguments.memory.empty()) return;
   const auto bytes = parse_bytes(arguments.memory);
-  if (!bytes) throw InputError(fmt::format("--memory {}: write it as 24GiB, 80GB or 512MiB", shortened(arguments.memory)));
+  const bool has_unit = std::isalpha(static_cast<unsigned char>(arguments.memory.back())) != 0;
+  if (!bytes || !has_unit) {
+    throw InputError(fmt::format("--memory {}: write it as 24GiB, 80GB or 512MiB", shortened(arguments.memory)));
+  }
   arguments.search.memory_bytes = *bytes;
 }
 
@@ -95,10 +101,10 @@ void take_from_recipe(PlanArguments& arguments, const Recipe& recipe) {
 }
 
 /// Throws InputError if an output file is one of the files that are read, or cannot be written.
-void check_output_files(const PlanArguments& arguments) {
-  const std::pair<std::string, std::string> layout{"-o", arguments.output}, curves{"--svg", arguments.svg};
-  check_different_files({{"the recipe", arguments.recipe}, layout, curves});
-  for (const std::string& path : arguments.hardware) check_different_files({{"the hardware file", path}, layout, curves});
+void check_output_files(const PlanArguments& arguments, const Recipe& recipe) {
+  NamedFiles read = {{"the recipe", arguments.recipe}};
+  for (const std::string& path : arguments.hardware) read.emplace_back("the hardware file", path);
+  check_not_read(recipe, read, {{"-o", arguments.output}, {"--svg", arguments.svg}});
   for (const std::string& path : {arguments.output, arguments.svg}) {
     if (!path.empty()) check_writable(path);
   }
@@ -140,22 +146,15 @@ std::string text_of_plan(const PlanArguments& arguments, const PlanReport& repor
   const SearchResult& result = report.result;
   std::string text;
   if (result.best.empty()) {
-    text = "no layout fits\n\n" + remedies_text(report.remedies);
+    text = result.over_memory > 0 ? "no layout fits\n\n" + remedies_text(report.remedies) : "no layout is possible\n";
   } else {
-    text = best_layouts_text(result.best) + "\n" + approach_text(result.best.front().approach) +
+    text = best_layouts_text(result.best) + "\n" + approach_text(result.best.front().approach) + simpler_text(result) +
            order_text(report.order, result.best.size());
   }
   const std::string left_out = left_out_text(result.left_out, arguments.space ? result.left_out.size() : kMostGroups);
   if (!left_out.empty()) text += "\n" + left_out;
   text += "\n" + counts_text(report);
   return arguments.space ? text + space_text(result.space) : text;
-}
-
-/// The line of the error when nothing fits.
-std::string why_none_fits(const Recipe& recipe, const PlanReport& report) {
-  return fmt::format(
-      "{}: no layout fits {}; {}", printable(recipe.path), counted(report.ranks, "rank"),
-      report.remedies.empty() ? "nothing that was tried makes it fit" : "it would fit " + report.remedies.front().text);
 }
 
 /// Searches for the layouts to show, and for more to compare the first with.
@@ -166,11 +165,14 @@ PlanReport planned(const PlanArguments& arguments, const Recipe& recipe, const H
   SearchOptions search = arguments.search;
   const int shown = arguments.most.value_or(kShown);
   search.most = report.sought = std::max(shown, kCompared);
+  search.finds_simpler = true;
+  search.progress = SearchProgress();
   in_hardware_file(arguments.hardware.front(), [&] {
     report.result = search_layouts(recipe, report.ranks, hardware, search, costs);
     std::vector<LayoutForecast>& best = report.result.best;
     if (best.empty()) {
-      report.remedies = find_remedies(recipe, report.ranks, hardware, arguments.search, costs);
+      const bool is_full = report.result.over_memory > 0;
+      report.remedies = find_remedies(recipe, report.ranks, hardware, arguments.search, is_full, costs);
       return;
     }
     report.order = check_order(best, report.ranks, hardware, costs);
@@ -191,7 +193,10 @@ void measure(const PlanArguments& arguments, const Recipe& recipe, PlanReport& r
 
 void plan_once(const PlanArguments& arguments, const Recipe& recipe) {
   const Hardware hardware = load_hardware(arguments.hardware.front());
-  if (arguments.measures) check_measurable(recipe, ranks_on(arguments, hardware));
+  if (arguments.measures) {
+    check_measurable(recipe, ranks_on(arguments, hardware));
+    check_is_here(recipe, hardware, arguments.hardware.front());
+  }
   PlanReport report = planned(arguments, recipe, hardware);
   const bool fits = !report.result.best.empty();
   if (!arguments.json) {
@@ -202,7 +207,7 @@ void plan_once(const PlanArguments& arguments, const Recipe& recipe) {
     if (!arguments.json) write_out("\n" + measured_text(report, crowding_text(report.ranks)));
   }
   if (arguments.json) write_out(plan_json(report));
-  if (!fits) throw InputError(why_none_fits(recipe, report));
+  if (!fits) throw InputError(why_none_fits(report));
   if (!report.chosen) {
     throw Error(fmt::format("{}: no layout could be measured: {}", printable(recipe.path), report.measured.front().failure));
   }
@@ -244,7 +249,7 @@ void run_plan(PlanArguments& arguments) {
   const Recipe recipe = load_recipe(arguments.recipe, arguments.overrides);
   check_keys(arguments.search);
   take_from_recipe(arguments, recipe);
-  check_output_files(arguments);
+  check_output_files(arguments, recipe);
   is_curve ? plan_several(arguments, recipe) : plan_once(arguments, recipe);
 }
 
@@ -266,14 +271,12 @@ void add_machine(CLI::App& command, PlanArguments& arguments) {
 
 /// Options that bound the search.
 void add_search(CLI::App& command, PlanArguments& arguments) {
-  command
-      .add_option("--keep", arguments.kept,
-                  "layout.tp=4, or layout.tp for the recipe's value: a key that is not searched; repeatable")
-      ->allow_extra_args(false);
-  command
-      .add_option("--vary", arguments.search.varied,
-                  "layout.precision: a key that changes results, which is searched only if named; repeatable")
-      ->allow_extra_args(false);
+  repeatable(command.add_option("--keep", arguments.kept,
+                                "layout.tp=4, or layout.tp for the recipe's value: a key that is not searched; repeatable"),
+             "KEY[=VALUE]");
+  repeatable(command.add_option("--vary", arguments.search.varied,
+                                "layout.precision: the one key that changes results and can be searched"),
+             "KEY");
   command.add_option("--most", arguments.most, "Layouts to show. Default: 5")->check(CLI::Range(1, 1000));
   command.add_flag("--measure", arguments.measures,
                    "Train the layouts shown for 20 steps each, twice, on this machine, and take the fastest");

@@ -53,7 +53,7 @@ int run_profile(const ProfileArguments& arguments) {
   const Recipe recipe = load_recipe(arguments.recipe, arguments.overrides);
   if (arguments.num_ranks) {
     check_plan(recipe, *arguments.num_ranks);
-    check_different_files({{"the recipe", arguments.recipe}, {"--output", arguments.output}});
+    check_not_read(recipe, {{"the recipe", arguments.recipe}}, {{"--output", arguments.output}});
     check_writable(arguments.output);
   }
   return as_ranks(recipe, arguments.num_ranks, rank_command(arguments),

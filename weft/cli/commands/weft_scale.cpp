@@ -17,6 +17,7 @@
 #include "weft/cli/output/output.h"
 #include "weft/cli/ranks/recipe_runs.h"
 #include "weft/recipe/read/read_recipe.h"
+#include "weft/study/read_results.h"
 #include "weft/study/scale_report.h"
 
 namespace weft {
@@ -39,14 +40,14 @@ int scale_threads(const Recipe& recipe, const ScaleGrid& grid) {
 
 void write_scale(const ScaleArguments& arguments, const ScaleStudy& study) {
   write_out("\n" + scale_table(study));
-  write_file(arguments.out + "/scale.json", scale_json(study));
+  write_file(arguments.out + "/" + kScaleFile, scale_json(study));
   const std::string chart = scale_chart(study);
   if (!chart.empty()) write_file(arguments.out + "/scale.svg", chart);
   write_out(fmt::format("in {}: scale.json{}, and each run's summary and log\n", printable(arguments.out),
                         chart.empty() ? "" : ", scale.svg"));
 }
 
-RecipeRun run_of(const ScaleArguments& arguments, const ScalePoint& point, int threads, int64_t repeat) {
+RecipeRun run_of(const ScaleArguments& arguments, const Recipe& recipe, const ScalePoint& point, int threads, int64_t repeat) {
   const std::string file =
       fmt::format("{}/{}{}", arguments.out, point.name(), repeat == 0 ? "" : fmt::format("-{}", repeat + 1));
   RecipeRun run{.recipe = arguments.recipe,
@@ -56,6 +57,7 @@ RecipeRun run_of(const ScaleArguments& arguments, const ScalePoint& point, int t
                 .summary = file + ".json",
                 .log = file + ".log"};
   run.overrides.insert(run.overrides.end(), point.overrides.begin(), point.overrides.end());
+  if (!recipe.run.folder.empty()) run.overrides.push_back("run.folder=" + file);
   return run;
 }
 
@@ -80,7 +82,7 @@ int run_scale(ScaleArguments arguments) {
   std::vector<RecipeRun> runs;  // in rounds, so that a passing disturbance of the machine affects all alike
   for (int64_t repeat = 0; repeat < grid.repeats; ++repeat) {
     for (const std::vector<size_t>& same : different)
-      runs.push_back(run_of(arguments, points[same.front()], study.threads, repeat));
+      runs.push_back(run_of(arguments, recipe, points[same.front()], study.threads, repeat));
   }
   write_out(fmt::format("{}: {} of {}, {} per rank, on {}\n", printable(arguments.recipe),
                         counted(static_cast<int64_t>(runs.size()), "run"), counted(grid.steps, "step"),

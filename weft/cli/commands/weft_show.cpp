@@ -10,6 +10,7 @@
 #include "weft/base/error.h"
 #include "weft/base/printable.h"
 #include "weft/cli/commands/commands.h"
+#include "weft/cli/options/number_range.h"
 #include "weft/cli/options/recipe_options.h"
 #include "weft/cli/output/heading.h"
 #include "weft/cli/output/output.h"
@@ -51,12 +52,12 @@ std::string draw_time(const ShowArguments& arguments, const Recipe& recipe, cons
 }
 
 void show(const ShowArguments& arguments) {
-  arguments.files.check(arguments.recipe);
+  const Recipe given = load_recipe(arguments.recipe, arguments.overrides);
+  arguments.files.check(given, {{"the recipe", arguments.recipe}, {"the hardware file", arguments.hardware}});
   if (!arguments.hardware.empty() && !arguments.files.any()) {
     throw InputError("--hardware is only for the times in --svg and --trace; add one of them, or use weft simulate");
   }
   const Hardware hardware = arguments.hardware.empty() ? nominal_hardware() : load_hardware(arguments.hardware);
-  const Recipe given = load_recipe(arguments.recipe, arguments.overrides);
   const Recipe recipe = for_hardware(with_chosen_layout(given, arguments.num_ranks, arguments.hardware), hardware);
   const Plan all = make_plan(recipe, arguments.num_ranks);
   const std::string stages = all.stages_text.empty() ? "" : all.stages_text + "\n";
@@ -82,7 +83,7 @@ void add_show(CLI::App& app, int& status) {
       ->check(CLI::Range(40, 1000))
       ->excludes(rank);
   command->add_option("--ranks-per-host", arguments->ranks_per_host, "Report the traffic between hosts of this many ranks each")
-      ->check(CLI::PositiveNumber)
+      ->check(positive_count())
       ->excludes(rank);
   arguments->files.add_to(*command);
   add_hardware(*command, arguments->hardware, "Hardware (TOML) that gives the times of --svg and --trace");

@@ -254,10 +254,10 @@ void print_json(const RecipeSimulation& result, const Hardware& hardware) {
 }
 
 void simulate_recipe(const SimulateArguments& arguments) {
-  arguments.files.check(arguments.recipe);
+  const Recipe given = load_recipe(arguments.recipe, arguments.overrides);
+  arguments.files.check(given, {{"the recipe", arguments.recipe}, {"the hardware file", arguments.hardware}});
   const Hardware hardware = load_hardware(arguments.hardware);
-  const Recipe recipe =
-      with_chosen_layout(load_recipe(arguments.recipe, arguments.overrides), arguments.num_ranks, arguments.hardware);
+  const Recipe recipe = with_chosen_layout(given, arguments.num_ranks, arguments.hardware);
   const RecipeSimulation result = recipe_simulation(recipe, arguments.num_ranks, hardware, arguments.hardware);
   arguments.files.write(*result.plan.program, result.simulation, hardware, heading(recipe, result.plan.layout));
   arguments.json ? print_json(result, hardware) : print_text(arguments, recipe, result, hardware);

@@ -20,6 +20,7 @@
 #include "weft/cli/commands/commands.h"
 #include "weft/cli/options/host_options.h"
 #include "weft/cli/options/recipe_options.h"
+#include "weft/cli/options/repeatable.h"
 #include "weft/cli/output/output.h"
 #include "weft/cli/output/output_files.h"
 #include "weft/launch/slurm/batch_script.h"
@@ -176,7 +177,7 @@ void write_slurm_script(const SlurmArguments& arguments) {
   script.command = train_command(arguments);
   const std::string text = batch_script(script);
   if (arguments.out == "-") return write_out(text);
-  check_different_files({{"the recipe", arguments.recipe}, {"-o", arguments.out}});
+  check_not_read(recipe, {{"the recipe", arguments.recipe}}, {{"-o", arguments.out}});
   write_file(arguments.out, text);
 }
 
@@ -196,8 +197,9 @@ void add_resources(CLI::App& command, SlurmArguments& arguments) {
   command.add_option("-p,--partition", arguments.partition, "Partition");
   command.add_option("-A,--account", arguments.account, "Account");
   command.add_option("--qos", arguments.qos, "Quality of service");
-  command.add_option("--sbatch", arguments.further, "Further option for sbatch, such as --sbatch=--exclusive; repeatable")
-      ->allow_extra_args(false);
+  repeatable(
+      command.add_option("--sbatch", arguments.further, "Further option for sbatch, such as --sbatch=--exclusive; repeatable"),
+      "OPTION");
 }
 
 }  // namespace

@@ -20,6 +20,7 @@
 #include "weft/cli/ranks/recipe_runs.h"
 #include "weft/recipe/read/read_recipe.h"
 #include "weft/recipe/run_target.h"
+#include "weft/study/read_results.h"
 #include "weft/study/study_report.h"
 #include "weft/study/study_settings.h"
 
@@ -61,13 +62,14 @@ RecipeRun run_of(const StudyArguments& arguments, const Recipe& recipe, const St
                 .summary = summary_path(arguments.out, point),
                 .log = log_path(arguments.out, point)};
   run.overrides.insert(run.overrides.end(), point.overrides.begin(), point.overrides.end());
+  if (!recipe.run.folder.empty()) run.overrides.push_back(fmt::format("run.folder={}/{}", arguments.out, point.name()));
   if (!recipe.save.folder.empty()) run.overrides.push_back(fmt::format("save.folder={}/{}", arguments.out, point.name()));
   return run;
 }
 
 void write_study(const StudyArguments& arguments, const Study& study) {
   write_out("\n" + study_table(study));
-  write_file(arguments.out + "/study.json", study_json(study));
+  write_file(arguments.out + "/" + kStudyFile, study_json(study));
   const std::string chart = study_chart(study);
   if (!chart.empty()) write_file(arguments.out + "/study.svg", chart);
   write_out(fmt::format("in {}: study.json{}, and each point's summary and log\n", printable(arguments.out),

@@ -20,12 +20,15 @@
 #include "weft/cli/output/output.h"
 #include "weft/cli/output/output_files.h"
 #include "weft/cli/ranks/launch_ranks.h"
+#include "weft/cli/ranks/recorded_end.h"
 #include "weft/cli/ranks/train_here.h"
 #include "weft/comm/rank_environment.h"
 #include "weft/launch/exit_status.h"
 #include "weft/launch/ranks_that_fit.h"
 #include "weft/plan/make_plan.h"
 #include "weft/recipe/read/read_recipe.h"
+#include "weft/recipe/read/recipe_paths.h"
+#include "weft/report/records/record.h"
 #include "weft/train/run/options_of_recipe.h"
 
 namespace weft {
@@ -43,6 +46,7 @@ std::vector<std::string> rank_command(const TrainArguments& arguments) {
   if (!arguments.save.empty()) add("--save", arguments.save);
   if (!arguments.trace.empty()) add("--trace", arguments.trace);
   if (arguments.trace_step) add("--trace-step", fmt::to_string(*arguments.trace_step));
+  if (!arguments.profile.empty()) add("--profile", arguments.profile);
   if (arguments.restarts) add("--restarts", fmt::to_string(*arguments.restarts));
   if (!arguments.resume.empty()) add("--resume", arguments.resume);
   if (arguments.resume_anyway) command.emplace_back("--resume-anyway");
@@ -54,6 +58,7 @@ LaunchOptions launch_options(const Recipe& recipe, const TrainArguments& argumen
   options.command = rank_command(arguments);
   options.done_status = kOutputLost;
   if (recipe.run.restarts > 0) options.end_signal = SIGKILL;  // no state is lost, and the next start is waiting
+  if (!records_folder(recipe).empty()) options.evidence_s = 6.0;
   if (recipe.save.folder.empty()) return options;
   constexpr double kToEnd = 5.0;  // in addition to the ranks' own deadline
   options.interrupt_grace_s = recipe.save.deadline_s + kToEnd;
@@ -91,7 +96,10 @@ int start_ranks(const Recipe& recipe, const TrainArguments& arguments, const Ran
         "save.memory_every keeps copies in one host's memory, which ranks on other hosts cannot read; leave it out, and save "
         "to a folder that all hosts share");
   }
-  const LaunchPlace place{.plan = plan, .options = arguments.hosts, .local_ranks = counts.most};
+  LaunchPlace place{.plan = plan, .options = arguments.hosts, .local_ranks = counts.most};
+  place.told = [folder = records_folder(recipe), began_s = unix_time_s()](const LaunchOutcome& outcome) {
+    return recorded_end(folder, began_s, outcome);
+  };
   if (plan.kind != HostPlan::Kind::one) check_rank_total(place, counts.most);
   LaunchOptions options = launch_options(recipe, arguments);
   options.num_ranks = counts.most;
@@ -165,7 +173,11 @@ void add_result_options(CLI::App& command, TrainArguments& arguments) {
                  "Write a timeline of one step's instructions to this file, for ui.perfetto.dev or chrome://tracing");
   command.add_option("--trace-step", arguments.trace_step, "Step to trace, from 1. Default: the third, or the last if fewer")
       ->needs(trace)
-      ->check(CLI::PositiveNumber);
+      ->check(positive_count());
+  command.add_option(
+      "--profile", arguments.profile,
+      "Profile this step, or steps such as 5-7: operators, critical path, waits, a timeline of all ranks; in the "
+      "run's folder");
 }
 
 /// Options for how a run continues after it ended.

@@ -44,9 +44,9 @@ std::string label(const char* name, const std::string& value) {
 }
 
 /// Builds the text of metrics, one after another.
-class Metrics {
+class PrometheusText {
  public:
-  explicit Metrics(const HealthLabels& labels)
+  explicit PrometheusText(const HealthLabels& labels)
       : run_(fmt::format("{},{}", label("run", labels.run), label("job", labels.job))), host_(label("host", labels.host)) {}
 
   void begin(const char* name, const char* type, const char* help) {
@@ -70,7 +70,7 @@ class Metrics {
   std::string run_, host_, name_, text_;
 };
 
-void add_hosts(Metrics& metrics, const RunView& run, int64_t now_ns) {
+void add_hosts(PrometheusText& metrics, const RunView& run, int64_t now_ns) {
   const auto number = [](const HostStatus& host) { return fmt::format("node=\"{}\"", host.node); };
   metrics.begin("host_up", "gauge", "1 while the host's agent is connected");
   for (const HostStatus& host : run.hosts) metrics.add(host.is_there ? 1 : 0, number(host), label("host", host.name));
@@ -79,6 +79,18 @@ void add_hosts(Metrics& metrics, const RunView& run, int64_t now_ns) {
     if (!host.is_there) continue;
     metrics.add(fmt::format("{:.3f}", seconds_between(host.heard_ns, now_ns)), number(host), label("host", host.name));
   }
+}
+
+void add_figures(PrometheusText& metrics, const RunFigures& figures, int64_t now_ns) {
+  metrics.one("loss", "gauge", "Loss of the last step", figures.loss);
+  metrics.one("learning_rate", "gauge", "Learning rate of the last step", figures.lr);
+  metrics.one("samples_done", "gauge", "Samples that the run has trained on", figures.samples);
+  if (figures.tokens > 0.0) metrics.one("tokens_done", "gauge", "Tokens that the run has trained on", figures.tokens);
+  metrics.one("samples_per_second", "gauge", "Samples a second over the last few steps", figures.samples_per_s);
+  metrics.one("memory_bytes", "gauge", "Resident memory of rank 0", figures.memory_bytes);
+  if (figures.saved_ns == 0) return;
+  metrics.one("last_save_age_seconds", "gauge", "Seconds since the last checkpoint was complete",
+              fmt::format("{:.3f}", seconds_between(figures.saved_ns, now_ns)));
 }
 
 }  // namespace
@@ -104,7 +116,7 @@ HealthAnswer health_answer(const RunView& run, HealthQuestion question, double s
 
 std::string metrics_text(const RunView& run, const HealthLabels& labels, int64_t now_ns) {
   const bool is_running = run.state == RunPhase::running;
-  Metrics metrics(labels);
+  PrometheusText metrics(labels);
   metrics.begin("build_info", "gauge", "Always 1; the versions are labels");
   metrics.add(1, label("version", WEFT_VERSION) + "," + label("libtorch", TORCH_VERSION));
   metrics.one("ranks", "gauge", "Running ranks on all hosts", is_running ? run.ranks : 0);
@@ -116,6 +128,7 @@ std::string metrics_text(const RunView& run, const HealthLabels& labels, int64_t
     metrics.one("seconds_without_step", "gauge", "Seconds since the last step, or since these ranks started",
                 fmt::format("{:.3f}", without_step_s(run, now_ns)));
   }
+  if (run.figures.step_ns > 0) add_figures(metrics, run.figures, now_ns);
   if (!run.hosts.empty()) add_hosts(metrics, run, now_ns);
   return metrics.text();
 }

@@ -22,6 +22,7 @@ class RankHealth {
     status_.set_running(world.size());
   }
   void set_steps(int64_t steps_done) { status_.set_steps(steps_done); }
+  void set_figures(const RunFigures& figures) { status_.set_figures(figures); }
 
  private:
   RunStatus status_;

@@ -15,6 +15,7 @@
 #include "weft/base/printable.h"
 #include "weft/base/units.h"
 #include "weft/cli/options/number_range.h"
+#include "weft/cli/options/repeatable.h"
 #include "weft/launch/slurm/slurm_nodes.h"
 
 namespace weft {
@@ -98,20 +99,19 @@ void add_ssh_options(CLI::App& command, HostOptions& options) {
   command.add_option("--hosts", options.hosts, "Hosts to start through ssh, and ranks on each: a:4,b:4")->group(kSeveralHosts);
   command.add_option("--host-file", options.host_file, "The same from a file, one host per line: \"a:4\" or \"a slots=4\"")
       ->group(kSeveralHosts);
-  command.add_option("--ssh-option", options.ssh_options, "Option for ssh, as in ssh_config: Port=2222; repeatable")
-      ->group(kSeveralHosts)
-      ->allow_extra_args(false);
+  repeatable(command.add_option("--ssh-option", options.ssh_options, "Option for ssh, as in ssh_config: Port=2222; repeatable"),
+             "KEY=VALUE")
+      ->group(kSeveralHosts);
   command.add_option("--remote-weft", options.remote_weft, "Path of weft on those hosts. Default: the same as here")
       ->group(kSeveralHosts);
   command
       .add_option("--head-address", options.head_address,
                   "Address at which those hosts reach this one. Default: its address on the network that ssh uses")
       ->group(kSeveralHosts);
-  command
-      .add_option("-x,--export", options.exported,
-                  "Environment variable to pass on, NAME or NAME=VALUE, besides OMP_* and WEFT_*; repeatable")
-      ->group(kSeveralHosts)
-      ->allow_extra_args(false);
+  repeatable(command.add_option("-x,--export", options.exported,
+                                "Environment variable to pass on, besides OMP_* and WEFT_*; repeatable"),
+             "NAME[=VALUE]")
+      ->group(kSeveralHosts);
 }
 
 /// Options for hosts that something else starts.

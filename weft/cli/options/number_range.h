@@ -5,9 +5,13 @@
 
 #include <CLI/CLI.hpp>
 #include <cmath>
+#include <cstdint>
 #include <string>
 
 namespace weft {
+
+/// For options that count something.
+inline CLI::Validator positive_count() { return CLI::Range(int64_t{1}, int64_t{1'000'000'000'000}); }
 
 inline CLI::Validator number_range(double least, double most) {
   return CLI::Validator(CLI::Range(least, most)) & CLI::Validator(

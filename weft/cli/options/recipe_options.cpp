@@ -8,6 +8,7 @@
 #include "weft/base/error.h"
 #include "weft/base/printable.h"
 #include "weft/base/shipped_files.h"
+#include "weft/cli/options/repeatable.h"
 #include "weft/recipe/read/recipe_keys.h"
 #include "weft/recipe/toml/key_synonyms.h"
 
@@ -20,7 +21,11 @@ void add_recipe(CLI::App& command, std::string& recipe, std::vector<std::string>
           "Recipe (TOML): model, data, batch, layout, optimizer, run. A file, or the name of a shipped one, such as gpt")
       ->required()
       ->transform([](const std::string& name) { return shipped_or_own("recipes", name); });
-  command.add_option("--set", overrides, "section.key=value: override a recipe key; repeatable")->allow_extra_args(false);
+  add_overrides(command, overrides);
+}
+
+void add_overrides(CLI::App& command, std::vector<std::string>& overrides) {
+  repeatable(command.add_option("--set", overrides, "Override a recipe key: --set optimizer.lr=0.1; repeatable"), "KEY=VALUE");
 }
 
 std::string key_of_option(const std::string& option) {
@@ -53,7 +58,7 @@ CLI::Option* add_hardware(CLI::App& command, std::string& hardware, const std::s
 }
 
 CLI::Option* add_hardware(CLI::App& command, std::vector<std::string>& hardware, const std::string& description) {
-  return command.add_option("--hardware", hardware, description)->allow_extra_args(false)->transform(hardware_path);
+  return repeatable(command.add_option("--hardware", hardware, description), "NAME")->transform(hardware_path);
 }
 
 }  // namespace weft

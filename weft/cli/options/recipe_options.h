@@ -13,6 +13,9 @@ namespace weft {
 /// the shipped recipe.
 void add_recipe(CLI::App& command, std::string& recipe, std::vector<std::string>& overrides);
 
+/// Adds --set.
+void add_overrides(CLI::App& command, std::vector<std::string>& overrides);
+
 /// Returns the recipe key meant by an unknown option: "optimizer.lr" for "--lr"; empty if no key matches.
 std::string key_of_option(const std::string& option);
 

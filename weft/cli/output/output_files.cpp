@@ -8,6 +8,7 @@
 
 #include "weft/base/error.h"
 #include "weft/base/printable.h"
+#include "weft/recipe/read/recipe_paths.h"
 
 namespace weft {
 
@@ -28,7 +29,7 @@ void check_weights_name(const std::string& option, const std::string& path) {
   }
 }
 
-void check_different_files(const std::vector<std::pair<std::string, std::string>>& files) {
+void check_different_files(const NamedFiles& files) {
   std::map<std::filesystem::path, std::string> names;
   for (const auto& [name, path] : files) {
     if (path.empty()) continue;
@@ -37,6 +38,18 @@ void check_different_files(const std::vector<std::pair<std::string, std::string>
     const auto [other, is_new] = names.try_emplace(code ? std::filesystem::path(path) : file, name);
     if (is_new) continue;
     throw InputError(fmt::format("{} and {} are the same file, {}; choose another", other->second, name, path));
+  }
+}
+
+void check_not_read(const Recipe& recipe, NamedFiles read, const NamedFiles& written) {
+  for (const RecipePath& path : recipe_paths(recipe)) {
+    if (!path.is_kept) read.emplace_back(path.key, path.path);
+  }
+  check_different_files(written);
+  for (const auto& input : read) {
+    NamedFiles all = written;
+    all.insert(all.begin(), input);
+    check_different_files(all);
   }
 }
 

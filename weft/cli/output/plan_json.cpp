@@ -67,6 +67,7 @@ std::string plan_json(const PlanReport& report) {
   if (!report.result.best.empty()) {
     if (report.chosen) json["chosen"] = *report.chosen + 1;
     json["order"] = order_json(report.order);
+    if (report.result.simpler) json["simpler"] = layout_json(*report.result.simpler);
   }
   json["search"] = search_json(report.result);
   if (report.result.best.empty()) {

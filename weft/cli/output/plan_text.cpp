@@ -26,7 +26,9 @@ constexpr std::array<ApproachText, 7> kApproaches = {{
     {"sharded states",
      "sharded states (ZeRO-1, ZeRO-2): replicas that share out optimizer state or gradients, for the bytes of replicas"},
     {"sharded", "sharded (ZeRO-3, FSDP): each rank keeps a part of the weights and gathers the rest block by block"},
-    {"pipeline", "pipeline: each rank holds consecutive blocks and sends only activations, which suits slow links"},
+    {"pipeline",
+     "pipeline: each rank holds consecutive blocks and sends activations, which suits slow links; replicas of a stage sum "
+     "gradients"},
     {"tensor", "tensor parallel: layers are split over ranks, whose links must be fast: those inside a host"},
     {"hybrid", "hybrid: several of these together: tensor parallel inside hosts, pipeline and replicas across"},
 }};
@@ -61,6 +63,18 @@ std::string best_layouts_text(const std::vector<LayoutForecast>& best) {
 
 std::string approach_text(Approach approach) {
   return paragraph(fmt::format("approach: {}", kApproaches[static_cast<size_t>(approach)].rule), 2);
+}
+
+std::string simpler_text(const SearchResult& result) {
+  if (!result.simpler) return {};
+  const LayoutForecast &simpler = *result.simpler, &fastest = result.best.front();
+  const auto row = std::find_if(result.best.begin(), result.best.end(), [&](const auto& x) { return x.text == simpler.text; });
+  const std::string which =
+      row == result.best.end() ? simpler.text : fmt::format("layout {}", std::distance(result.best.begin(), row) + 1);
+  return paragraph(fmt::format("simpler, and within {:.0f} %: {} in {} ({:+.1f} %), {}: {}", 100.0 * kAboutAsFast,
+                               approach_name(simpler.approach), format_duration(simpler.step_s),
+                               100.0 * (simpler.step_s / fastest.step_s - 1.0), format_bytes(simpler.memory_bytes), which),
+                   2);
 }
 
 std::string approach_name(Approach approach) { return kApproaches[static_cast<size_t>(approach)].name; }
@@ -101,10 +115,11 @@ std::string left_out_text(const std::vector<LeftOut>& left_out, size_t most) {
 std::string counts_text(const PlanReport& report) {
   const SearchResult& result = report.result;
   return paragraph(
-      fmt::format("searched {} in {}: {} illegal, {} over memory, {} not simulated because their lower bound is above "
-                  "the {} fastest, {} simulated",
-                  counted(result.layouts, "layout"), format_duration(result.seconds), result.illegal, result.over_memory,
-                  result.bounded, report.sought, result.simulated),
+      fmt::format("searched {} in {}: {} illegal, {} over memory by a lower bound, {} not simulated because their lower bound "
+                  "is above the {} fastest, {} simulated{}",
+                  counted(result.layouts, "layout"), format_duration(result.seconds), result.illegal,
+                  result.over_memory - result.too_large, result.bounded, report.sought, result.simulated,
+                  result.too_large > 0 ? fmt::format(", of which {} over memory", result.too_large) : ""),
       2);
 }
 
@@ -139,6 +154,19 @@ std::string remedies_text(const std::vector<Remedy>& remedies) {
                       4);
   }
   return text;
+}
+
+std::string why_none_fits(const PlanReport& report) {
+  const SearchResult& result = report.result;
+  const std::string path = printable(report.recipe), ranks = counted(report.ranks, "rank");
+  const std::string remedy = report.remedies.empty() ? "" : report.remedies.front().text;
+  if (result.over_memory > 0) {
+    return fmt::format("{}: no layout fits {}; {}", path, ranks,
+                       remedy.empty() ? "nothing that was tried makes it fit" : "it would fit " + remedy);
+  }
+  return fmt::format("{}: no layout is possible on {}: {}{}", path, ranks,
+                     result.layouts > 0 ? closest_text(result.left_out) : "the axes that --keep fixes do not divide them",
+                     remedy.empty() ? "" : "; one is possible " + remedy);
 }
 
 }  // namespace weft

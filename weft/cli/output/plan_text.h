@@ -34,6 +34,8 @@ struct PlanReport {
 std::string best_layouts_text(const std::vector<LayoutForecast>& best);
 /// The rule of the field that a layout follows, as a sentence.
 std::string approach_text(Approach approach);
+/// SearchResult::simpler, if there is one.
+std::string simpler_text(const SearchResult& result);
 /// The approach as one word or two, for scripts: "sharded states".
 std::string approach_name(Approach approach);
 /// Whether the order of the best holds, or which number decides it and what measures that number; `shown`: layouts with a row.
@@ -48,5 +50,7 @@ std::string space_text(const std::vector<std::string>& space);
 std::string measured_text(const PlanReport& report, const std::string& crowding);
 /// What would make a layout fit, the cheapest first.
 std::string remedies_text(const std::vector<Remedy>& remedies);
+/// The line of the error when no layout fits, or none is possible.
+std::string why_none_fits(const PlanReport& report);
 
 }  // namespace weft

@@ -31,8 +31,8 @@ void TimeFiles::add_to(CLI::App& command) {
   add_output(command, "--trace", trace, "Write the step as a trace for ui.perfetto.dev or chrome://tracing");
 }
 
-void TimeFiles::check(const std::string& recipe) const {
-  check_different_files({{"the recipe", recipe}, {"--svg", svg}, {"--trace", trace}});
+void TimeFiles::check(const Recipe& recipe, const NamedFiles& read) const {
+  check_not_read(recipe, read, {{"--svg", svg}, {"--trace", trace}});
   if (!svg.empty()) check_writable(svg);
   if (!trace.empty()) check_writable(trace);
 }

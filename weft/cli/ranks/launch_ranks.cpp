@@ -244,7 +244,7 @@ int launch_ranks(LaunchOptions options, RestartOptions restarts, const LaunchPla
     options.signals = &signals;
     const LaunchOutcome outcome = launch_again(std::move(options), restarts);
     ignore_late_signals();
-    print_error_line(outcome.error);
+    print_error_line(place.told(outcome));
     return outcome.status;
   }
   const std::vector<std::string>& exported = place.options.exported;
@@ -260,8 +260,9 @@ int launch_ranks(LaunchOptions options, RestartOptions restarts, const LaunchPla
   };
   try {
     const LaunchOutcome outcome = launch_again(std::move(options), restarts);
-    finish(outcome.status, outcome.error);
-    print_error_line(outcome.error);
+    const std::string line = place.told(outcome);
+    finish(outcome.status, line);
+    print_error_line(line);
     return outcome.status;
   } catch (const Error& error) {
     finish(1, error.what());

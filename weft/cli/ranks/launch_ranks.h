@@ -1,6 +1,7 @@
 // Starts ranks from the command line, on this host or several, and prints the outcome.
 #pragma once
 
+#include <functional>
 #include <optional>
 #include <string>
 
@@ -15,6 +16,8 @@ struct LaunchPlace {
   HostPlan plan = {};
   HostOptions options = {};
   int local_ranks = 1;  ///< on this host, with --nodes
+  /// Returns the line to print about how the ranks ended; where this command leads them.
+  std::function<std::string(const LaunchOutcome& outcome)> told = [](const LaunchOutcome& outcome) { return outcome.error; };
 };
 
 /// Limits of a run that is never restarted.

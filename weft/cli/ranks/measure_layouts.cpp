@@ -4,9 +4,11 @@
 
 #include "weft/base/error.h"
 #include "weft/base/input_file.h"
+#include "weft/base/printable.h"
 #include "weft/cli/ranks/recipe_runs.h"
 #include "weft/launch/rank_limits.h"
 #include "weft/plan/advice/auto_layout.h"
+#include "weft/plan/layout/planned_device.h"
 #include "weft/study/scale_grid.h"
 #include "weft/study/scale_report.h"
 
@@ -42,6 +44,15 @@ void check_measurable(const Recipe& recipe, int ranks) {
   check_rank_count(ranks);
   if (recipe.save.folder.empty()) return;
   throw InputError(fmt::format("{}: save.folder is set, but runs that only measure save nothing; leave it out", recipe.path));
+}
+
+void check_is_here(const Recipe& recipe, const Hardware& hardware, const std::string& path) {
+  const std::string here(kTargetDevices.of(planned_device(recipe)));
+  if (hardware.kind.empty() || hardware.kind == here) return;
+  throw InputError(fmt::format(
+      "--measure trains here, on {}, but {} describes devices of kind {}: leave it out, or plan with a file of this "
+      "machine, which weft calibrate writes",
+      here, printable(path), hardware.kind));
 }
 
 std::vector<MeasuredLayout> measure_layouts(const Recipe& recipe, const std::vector<LayoutForecast>& layouts,

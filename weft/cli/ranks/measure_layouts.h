@@ -31,6 +31,9 @@ std::vector<MeasuredLayout> measure_layouts(const Recipe& recipe, const std::vec
 /// here.
 void check_measurable(const Recipe& recipe, int ranks);
 
+/// Throws InputError for hardware of another kind than the recipe trains on here; `path` is its file.
+void check_is_here(const Recipe& recipe, const Hardware& hardware, const std::string& path);
+
 /// Index of the fastest measured layout; empty if none was measured.
 std::optional<size_t> fastest_measured(const std::vector<MeasuredLayout>& measured);
 

@@ -1,6 +1,8 @@
 #include "weft/cli/ranks/stop_signals.h"
 
+#include <fcntl.h>
 #include <fmt/format.h>
+#include <pthread.h>
 #include <signal.h>
 #include <unistd.h>
 
@@ -12,8 +14,10 @@
 #include <csignal>
 #include <string>
 #include <string_view>
+#include <thread>
 #include <utility>
 
+#include "weft/base/last_words.h"
 #include "weft/base/monotonic.h"
 #include "weft/base/time_limit.h"
 #include "weft/launch/signal_watch.h"
@@ -30,6 +34,8 @@ std::string* deadline_text = nullptr;                        // printed when the
 std::atomic<bool> stop_asked = false;
 std::atomic<bool> is_saved = false;       // the run is saved: the deadline no longer applies
 std::atomic<int64_t> interrupted_ns = 0;  // time of the last Ctrl-C
+std::atomic<int64_t> words_ns = 0;        // when it was given
+std::atomic<int> words_fd = -1;           // takes the signal that ends the process once last words are said
 
 /// Writes without stdio, which this thread may be inside of.
 void say(std::string_view text) {
@@ -48,15 +54,45 @@ void end_by(int signal) {
   raise(signal);
 }
 
+using EndText = std::array<char, 220>;
+
+std::string_view end_text(int signal, EndText& line) {
+  std::array<char, 160> buffer;
+  const auto end =
+      fmt::format_to_n(line.data(), line.size(), "ended by {}{}", signal_text(signal), unsaved_text(**run_board, buffer));
+  return {line.data(), std::min(end.size, line.size())};
+}
+
 void end_at_once(int signal) {
-  if (!settings.is_rank) {
-    std::array<char, 160> buffer;
-    std::array<char, 220> line;
-    const auto end =
-        fmt::format_to_n(line.data(), line.size(), "ended by {}{}", signal_text(signal), unsaved_text(**run_board, buffer));
-    say({line.data(), std::min(end.size, line.size())});
-  }
-  end_by(signal);
+  const int error = errno;
+  const int64_t now = monotonic_ns();
+  const int fd = words_fd.exchange(-1);
+  if (fd < 0 && words_ns != 0 && now - words_ns < kSamePress_ns) return;  // `timeout`, mpirun and others send it twice
+  words_ns = now;
+  EndText line;
+  if (!settings.is_rank && (fd >= 0 || !settings.has_words)) say(end_text(signal, line));
+  if (fd < 0 || write(fd, &signal, sizeof(signal)) != sizeof(signal)) end_by(signal);
+  errno = error;
+}
+
+/// Waits for the signal that ends the process; a thread, as a signal handler can neither wait nor allocate.
+bool start_words() {
+  int ends[2];
+  if (pipe2(ends, O_CLOEXEC) != 0) return false;  // the process ends without them
+  std::thread([from = ends[0]] {
+    sigset_t all;
+    sigfillset(&all);
+    pthread_sigmask(SIG_BLOCK, &all, nullptr);
+    int signal = 0;
+    while (read(from, &signal, sizeof(signal)) < 0 && errno == EINTR) {
+    }
+    EndText line;
+    say_last_words(settings.tells ? std::string(end_text(signal, line)) : "");
+    std::signal(signal, SIG_DFL);
+    kill(getpid(), signal);
+  }).detach();
+  words_fd = ends[1];
+  return true;
 }
 
 void ask_to_stop() {
@@ -99,6 +135,7 @@ void note_stop_signals(const StopSignals& signals, std::shared_ptr<const RunBoar
   run_board = new std::shared_ptr<const RunBoard>(std::move(board));
   deadline_text = new std::string(fmt::format(
       "ended without saving: more than save.deadline_s = {} s have passed since the signal; increase it", signals.deadline_s));
+  settings.has_words = settings.has_words && start_words();
   struct sigaction action {};
   action.sa_handler = on_deadline;
   sigaction(SIGALRM, &action, nullptr);

@@ -18,6 +18,8 @@ struct StopSignals {
   double deadline_s = 0.0;  ///< time for saving, after which SIGALRM ends the process
   bool prints = false;      ///< print to standard error; false: another process does
   bool is_rank = false;     ///< started by a launcher, which prints the signal that ended all
+  bool has_words = false;   ///< say_last_words() first where it ends at once; another Ctrl-C does not wait for that
+  bool tells = true;        ///< they say why; false: a launcher does
 };
 
 /// Records those signals from now on (except Ctrl-C and SIGHUP where they are ignored); a second Ctrl-C ends the process at

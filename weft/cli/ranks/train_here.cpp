@@ -10,6 +10,8 @@
 
 #include "weft/base/error.h"
 #include "weft/base/launcher_variables.h"
+#include "weft/base/monotonic.h"
+#include "weft/base/parse_number.h"
 #include "weft/base/printable.h"
 #include "weft/base/run_board.h"
 #include "weft/base/units.h"
@@ -22,6 +24,8 @@
 #include "weft/launch/exit_status.h"
 #include "weft/plan/advice/auto_layout.h"
 #include "weft/plan/layout/resolve.h"
+#include "weft/recipe/read/recipe_paths.h"
+#include "weft/report/meter.h"
 #include "weft/report/summary.h"
 #include "weft/train/process/process_memory.h"
 
@@ -56,6 +60,42 @@ void report_to(Console& console, TrainOptions& options) {
   options.on_evaluation = [&](const EvaluationReport& report) { console.evaluation(report); };
   options.on_save = [&](const SaveReport& report) { console.save(report); };
   options.on_note = [&](const std::string& note) { console.note(printable(note)); };
+  options.on_profile = [&](const std::string& text) { console.note("\n" + text); };
+}
+
+/// Leaves the figures of each step for the launcher, and for this process's own health.
+void monitor_with(RunBoard& board, RankHealth& health, TrainOptions& options) {
+  constexpr int64_t kMemoryEvery_ns = 1'000'000'000;
+  const auto figures = std::make_shared<RunFigures>();
+  options.on_step = [&board, &health, figures, print = options.on_step](const StepReport& report) {
+    print(report);
+    const int64_t now = monotonic_ns();
+    if (figures->memory_bytes == 0.0 || now / kMemoryEvery_ns != figures->step_ns / kMemoryEvery_ns) {
+      figures->memory_bytes = rss_mb() * (1 << 20);
+    }
+    figures->loss = report.loss;
+    figures->lr = report.lr;
+    figures->samples = report.samples;
+    figures->tokens = report.tokens;
+    figures->samples_per_s = report.samples_per_s;
+    figures->step_ns = now;
+    board.set_figures(*figures);
+    health.set_figures(*figures);
+  };
+  options.on_save = [figures, print = options.on_save](const SaveReport& report) {
+    print(report);
+    figures->saved_ns = monotonic_ns();
+  };
+}
+
+/// The steps of --profile.
+StepRange parse_step_range(const std::string& text) {
+  const size_t dash = text.find('-');
+  const auto first = parse_number<int64_t>(text.substr(0, dash));
+  const auto last = dash == std::string::npos ? first : parse_number<int64_t>(text.substr(dash + 1));
+  if (first && last) return {*first, *last};
+  throw InputError(
+      fmt::format("--profile: '{}' is not a step, such as 5, or the first and the last, such as 5-7", printable(text)));
 }
 
 void print_end(Console& console, const Recipe& recipe, const FinalReport& report, bool is_growing) {
@@ -75,15 +115,14 @@ void print_end(Console& console, const Recipe& recipe, const FinalReport& report
 TrainOptions train_options(const TrainArguments& arguments) {
   return {.trace_path = arguments.trace,
           .trace_step = arguments.trace_step,
+          .profile_steps = arguments.profile.empty() ? std::nullopt : std::optional(parse_step_range(arguments.profile)),
           .save_path = arguments.save,
           .resume_anyway = arguments.resume_anyway};
 }
 
 void check_outputs(const TrainArguments& arguments, const Recipe& recipe) {
-  check_different_files({{"the recipe", arguments.recipe},
-                         {"--summary", arguments.summary},
-                         {"--save", arguments.save},
-                         {"--trace", arguments.trace}});
+  check_not_read(recipe, {{"the recipe", arguments.recipe}},
+                 {{"--summary", arguments.summary}, {"--save", arguments.save}, {"--trace", arguments.trace}});
   check_weights_name("--save", arguments.save);
   check_files(recipe, train_options(arguments));
   if (!arguments.summary.empty()) check_writable(arguments.summary);
@@ -114,9 +153,17 @@ int train_here(const Recipe& recipe, const World& world, const TrainArguments& a
   TrainOptions options = train_options(arguments);
   report_to(console, options);
   options.on_progress = [&](int64_t steps_done) { health.set_steps(steps_done); };
+  if (leads) monitor_with(*board, health, options);
   options.board = board.get();
-  if (saves || !is_rank) {
-    note_stop_signals({.saves = saves, .deadline_s = recipe.save.deadline_s, .prints = leads, .is_rank = is_rank}, board);
+  const bool has_words = leads && !records_place(recipe).empty();
+  if (saves || !is_rank || has_words) {
+    note_stop_signals({.saves = saves,
+                       .deadline_s = recipe.save.deadline_s,
+                       .prints = leads,
+                       .is_rank = is_rank,
+                       .has_words = has_words,
+                       .tells = !is_rank || records_folder(recipe).empty()},
+                      board);
   }
   if (saves) {
     options.stop_asked = stop_was_asked;

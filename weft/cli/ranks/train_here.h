@@ -23,6 +23,7 @@ struct TrainArguments {
   std::vector<std::string> overrides;
   std::string summary, save, trace;
   std::optional<int64_t> trace_step;
+  std::string profile;  ///< --profile: "5" or "5-7"; empty: not given
   std::string resume;
   bool resume_anyway = false;
 };

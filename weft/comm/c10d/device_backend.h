@@ -38,6 +38,7 @@ class DeviceBackend : public Backend {
   void throw_if_failed() override { channel_->throw_if_failed(); }
   void settle() override;
   void replayed(std::string_view what) override;
+  void explain(const std::exception& error, std::string_view what) override { channel_->explain(error, what); }
 
  private:
   class Following;

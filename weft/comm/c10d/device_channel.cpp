@@ -192,6 +192,14 @@ void DeviceChannel::report(const Call& call, const std::exception& error) {
   throw CommError(failure.text);
 }
 
+void DeviceChannel::explain(const std::exception& error, std::string_view what) {
+  throw_if_failed();
+  const GroupFailure failure = watch_->explain({.operation = Operation::barrier, .what = what}, device_error_text(error));
+  if (failure.culprit < 0) return;
+  records_->fail(failure.culprit, failure.text);
+  throw_if_failed();
+}
+
 void DeviceChannel::abort() {
   if (aborted_.exchange(true)) return;
   aborting_ = std::thread([engine = engine_] {

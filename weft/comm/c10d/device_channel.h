@@ -59,6 +59,8 @@ class DeviceChannel {
   /// Follows a call whose last operation is `work`; not one that is captured, which nobody may ask about.
   std::shared_ptr<DeviceCall> follow(const Call& call, const c10::intrusive_ptr<c10d::Work>& work);
   void throw_if_failed() { records_->throw_if_failed(); }
+  /// Throws why the channel has ended if that explains `error` of the device in `what`.
+  void explain(const std::exception& error, std::string_view what);
   /// Runs `action`, part of a call; its error names the call and, if the channel has failed, the cause.
   template <class Action>
   void or_name(const Call& call, const Action& action) {

@@ -20,7 +20,7 @@ namespace {
 using std::chrono::milliseconds;
 
 constexpr milliseconds kLookAtCalls{200};
-constexpr milliseconds kLookOften{1};  ///< while finish() waits
+constexpr milliseconds kLookWhileWaiting{1};  ///< while finish() waits
 /// The comparison of the call, which names the rank that is late, has its deadline first.
 constexpr milliseconds kAfterComparison{1000};
 constexpr milliseconds kProbeAfter{2000};  ///< age of a call before connections to other hosts are tried, and how often
@@ -117,7 +117,7 @@ bool DeviceWatch::finish(const Deadline& deadline) {
     }
     lock.lock();
     if (!ended) {
-      changed_.wait_for(lock, kLookOften);
+      changed_.wait_for(lock, kLookWhileWaiting);
     } else if (!calls_.empty() && calls_.front() == oldest) {
       calls_.pop_front();
     }

@@ -28,7 +28,7 @@ c10d::ReduceOp c10d_op(ReduceOp op) {
 at::Tensor flat(const at::Tensor& tensor) { return tensor.view({-1}); }
 
 // c10d supports only some element types; as bytes, it can move any.
-at::Tensor bytes_of(const at::Tensor& tensor) { return flat(tensor).view(at::kByte); }
+at::Tensor byte_view(const at::Tensor& tensor) { return flat(tensor).view(at::kByte); }
 
 void combine(at::Tensor a, const at::Tensor& b, ReduceOp op) {
   if (op == ReduceOp::sum) {
@@ -147,21 +147,21 @@ void FlatOperations::all_gather(const at::Tensor& output, const at::Tensor& inpu
   if (output.numel() == 0) return;
   const int64_t part = shard_range(output.numel(), size_, 0).end;
   if (output.numel() % size_ == 0) {
-    at::Tensor out = bytes_of(output), in = bytes_of(input);
+    at::Tensor out = byte_view(output), in = byte_view(input);
     finish_(start_call([&] { return engine_->_allgather_base(out, in); }, calls_), Step::last);
     return;
   }
   const at::Tensor padded_out = at::empty({part * size_}, output.options());
   const at::Tensor padded_in = at::zeros({part}, input.options());
   padded_in.narrow(0, 0, input.numel()).copy_(flat(input));
-  at::Tensor out = bytes_of(padded_out), in = bytes_of(padded_in);
+  at::Tensor out = byte_view(padded_out), in = byte_view(padded_in);
   finish_(start_call([&] { return engine_->_allgather_base(out, in); }, calls_), Step::between);
   flat(output).copy_(padded_out.narrow(0, 0, output.numel()));
 }
 
 void FlatOperations::broadcast(const at::Tensor& tensor, int root) {
   if (tensor.numel() == 0) return;
-  std::vector<at::Tensor> tensors{bytes_of(tensor)};
+  std::vector<at::Tensor> tensors{byte_view(tensor)};
   c10d::BroadcastOptions options;
   options.rootRank = root;
   finish_(start_call([&] { return engine_->broadcast(tensors, options); }, calls_), Step::last);
@@ -178,8 +178,8 @@ void FlatOperations::exchange(const at::Tensor& output, const at::Tensor& input,
     input_counts.push_back((part.end - part.begin) * item);
   }
   std::vector<int64_t> output_counts(size_, input_counts[rank_]);
-  at::Tensor out = output.numel() > 0 ? bytes_of(output) : at::empty({0}, output.options().dtype(at::kByte));
-  at::Tensor in = bytes_of(input);
+  at::Tensor out = output.numel() > 0 ? byte_view(output) : at::empty({0}, output.options().dtype(at::kByte));
+  at::Tensor in = byte_view(input);
   finish_(start_call([&] { return engine_->alltoall_base(out, in, output_counts, input_counts); }, calls_), step);
 }
 

@@ -8,7 +8,7 @@
 namespace weft {
 namespace {
 
-constexpr std::chrono::milliseconds kLookAfter{200};
+constexpr std::chrono::milliseconds kLookAgainAfter{200};
 
 }  // namespace
 
@@ -36,7 +36,7 @@ void PeerWatch::Looking::set(bool looking) {
 void PeerWatch::look() {
   std::unique_lock lock(mutex_);
   while (!ending_) {
-    changed_.wait_for(lock, kLookAfter, [this] { return ending_; });
+    changed_.wait_for(lock, kLookAgainAfter, [this] { return ending_; });
     if (ending_ || !looking_) continue;
     lock.unlock();
     const bool gone = table_->any_gone(ranks_);

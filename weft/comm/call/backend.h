@@ -6,6 +6,7 @@
 
 #include <ATen/core/Tensor.h>
 
+#include <exception>
 #include <map>
 #include <memory>
 #include <string>
@@ -13,6 +14,7 @@
 #include <vector>
 
 #include "weft/comm/call/axis.h"
+#include "weft/comm/call/call_log.h"
 #include "weft/comm/call/group_options.h"
 #include "weft/comm/call/reduce_op.h"
 #include "weft/comm/call/work.h"
@@ -23,7 +25,7 @@ namespace weft {
 /// Transport of a group's calls.
 class Backend {
  public:
-  explicit Backend(Axis axis) : axis_(std::move(axis)) {}
+  explicit Backend(Axis axis) : axis_(std::move(axis)), log_(std::make_shared<CallLog>(axis_)) {}
   virtual ~Backend() = default;
   Backend(const Backend&) = delete;
   Backend& operator=(const Backend&) = delete;
@@ -50,6 +52,10 @@ class Backend {
   /// compare that as they do a call, and follow it to its end.
   virtual void replayed(std::string_view /*what*/) {}
 
+  /// Throws the error that has ended the group if another rank's end explains `error`, a device's own, which reached the host
+  /// first. Looks for that for a second.
+  virtual void explain(const std::exception& /*error*/, std::string_view /*what*/) {}
+
   /// Ends a call in flight, in another thread, with an error on this rank alone, which is leaving. Thread-safe.
   virtual void end_calls() {}
 
@@ -61,9 +67,12 @@ class Backend {
   int rank() const { return axis_.index; }
   int size() const { return axis_.size(); }
   Traffic& traffic() { return traffic_; }
+  /// The group's last calls, which Group writes.
+  const std::shared_ptr<CallLog>& log() const { return log_; }
 
  private:
   Axis axis_;
+  std::shared_ptr<CallLog> log_;
   Traffic traffic_;
 };
 

@@ -145,7 +145,7 @@ void await_all(Store store, const std::string& name, const Deadline& deadline, R
 }
 
 void report_failure(Store& store, const Error& error) {
-  store.table()->fail(lost_rank_of(error), error.what());
+  store.table()->fail(lost_rank_of(error), error.what(), dynamic_cast<const CommError*>(&error) != nullptr);
   store.announce(error);
 }
 

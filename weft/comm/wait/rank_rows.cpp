@@ -15,6 +15,7 @@
 namespace weft {
 namespace {
 
+constexpr size_t kBeforeRows = 64;   // for the alarm
 constexpr size_t kTextBytes = 1024;  // for an error, and for a rank's activity; longer texts are cut
 
 std::string one_line(std::string text) {
@@ -56,15 +57,19 @@ RankEntry RankEntry::from_text(const std::string& text) {
   return entry;
 }
 
-size_t RankRows::bytes(size_t ranks, size_t world) { return ranks * row_bytes(world); }
+size_t RankRows::bytes(size_t ranks, size_t world) { return kBeforeRows + ranks * row_bytes(world); }
 
 RankRows::RankRows(FileDescriptor file, const std::vector<int>& ranks, size_t world)
     : file_(std::move(file)), ranks_(ranks), stride_(row_bytes(world)), memory_(file_, bytes(ranks.size(), world)) {}
 
 RankRows::Head& RankRows::head(int rank) const {
   const auto place = std::find(ranks_.begin(), ranks_.end(), rank) - ranks_.begin();
-  return *reinterpret_cast<Head*>(memory_.data() + static_cast<size_t>(place) * stride_);
+  return *reinterpret_cast<Head*>(memory_.data() + kBeforeRows + static_cast<size_t>(place) * stride_);
 }
+
+std::atomic<uint32_t>& RankRows::alarm() const { return *reinterpret_cast<std::atomic<uint32_t>*>(memory_.data()); }
+void RankRows::raise_alarm() { alarm().fetch_add(1); }
+uint32_t RankRows::alarms() const { return alarm().load(std::memory_order_relaxed); }
 
 // A sequence lock without a fence: a reader that sees a new word also sees the odd version set before it.
 void RankRows::write(int rank, const std::string& text) {

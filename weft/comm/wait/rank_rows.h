@@ -35,6 +35,9 @@ class RankRows {
 
   /// Writes a rank's row, from one thread at a time; others may read concurrently.
   void write(int rank, const std::string& text);
+  /// Tells all ranks of this host that one has failed.
+  void raise_alarm();
+  uint32_t alarms() const;  ///< how often
   /// Reads a rank's row. If the writer was stopped while writing, the text mixes old and new; callers use what is readable.
   std::string read(int rank) const;
 
@@ -47,6 +50,7 @@ class RankRows {
   using Word = std::atomic<uint64_t>;
   static_assert(Word::is_always_lock_free && sizeof(Head) == sizeof(Word));
 
+  std::atomic<uint32_t>& alarm() const;
   Head& head(int rank) const;
   static Word* words(Head& head) { return reinterpret_cast<Word*>(&head + 1); }
   size_t most_bytes() const { return stride_ - sizeof(Head); }

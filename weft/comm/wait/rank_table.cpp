@@ -29,6 +29,8 @@ constexpr milliseconds kPatience{1000};  ///< limit for the store's answer
 constexpr milliseconds kLookOften{20};   ///< first interval of checks for evidence; it grows
 constexpr milliseconds kLookSeldom{200};
 
+constexpr const char* kAlarmKey = "waits/alarm";
+
 std::string memory_key(int rank) { return fmt::format("waits/memory/{}", rank); }
 
 }  // namespace
@@ -161,7 +163,8 @@ void RankTable::begin_meeting(int64_t number) {
   write();
 }
 
-void RankTable::fail(int culprit, const std::string& text) {
+void RankTable::fail(int culprit, const std::string& text, bool is_of_wait) {
+  const bool is_adopted = culprit >= 0 && culprit != rank_ && read(culprit).state == RankState::failed;
   {
     const std::lock_guard lock(mutex_);
     if (own_->failed && own_->failed_in == own_->begun) return;
@@ -172,6 +175,37 @@ void RankTable::fail(int culprit, const std::string& text) {
     write();
   }
   if (publisher_) publisher_->publish();
+  if (!is_of_wait || is_adopted) return;
+  rows_->raise_alarm();
+  try {
+    if (publisher_) store_->set(kAlarmKey, "", kPatience);
+  } catch (const CommError&) {  // the store has gone, and with it the run
+  }
+  const std::lock_guard lock(hook_mutex_);
+  if (on_alarm_) on_alarm_(culprit, text);
+}
+
+void RankTable::on_alarm(const void* owner, std::function<void(int culprit, const std::string& text)> call) {
+  const std::lock_guard lock(hook_mutex_);
+  alarm_owner_ = owner;
+  on_alarm_ = std::move(call);
+}
+
+void RankTable::forget_alarms_of(const void* owner) {
+  const std::lock_guard lock(hook_mutex_);
+  if (alarm_owner_ == owner) on_alarm_ = {};
+}
+
+int64_t RankTable::alarms() const { return rows_->alarms(); }
+
+void RankTable::look_for_alarms() {
+  if (!publisher_ || has_seen_alarm_) return;
+  try {
+    if (store_->has(kAlarmKey, kPatience) != true) return;
+    has_seen_alarm_ = true;
+    rows_->raise_alarm();
+  } catch (const CommError&) {  // this host's waits notice that the store has gone
+  }
 }
 
 std::string RankTable::text_of(int rank, Asking& asking) const {

@@ -6,6 +6,8 @@
 #pragma once
 
 #include <chrono>
+#include <cstdint>
+#include <functional>
 #include <list>
 #include <memory>
 #include <mutex>
@@ -46,8 +48,18 @@ class RankTable {
   /// Begins a meeting: creating a group, or an agreement. Meetings are numbered equally on all ranks. If a rank fails in one
   /// and begins a later one, its failure is past, and it also ignores other ranks' failures up to that number.
   void begin_meeting(int64_t number);
-  /// Records this rank's error, which its peers adopt. The first one since the last meeting began is kept.
-  void fail(int culprit, const std::string& text);
+  /// Records this rank's error, which its peers adopt. The first one since the last meeting began is kept. An error of a wait
+  /// raises an alarm, unless it is that of another rank, which has raised it if there was reason to.
+  void fail(int culprit, const std::string& text, bool is_of_wait = true);
+
+  /// Called with an alarm of this rank, in the failing thread. One at a time: a new one replaces the other's.
+  void on_alarm(const void* owner, std::function<void(int culprit, const std::string& text)> call);
+  /// Removes the owner's, if it is still there. Returns once no call is in progress.
+  void forget_alarms_of(const void* owner);
+  /// How often a rank of this host, or, a second later, another's, has recorded a failure. Only changes count.
+  int64_t alarms() const;
+  /// The same, for ranks of other hosts: a trip to the store. For one rank per host, now and then.
+  void look_for_alarms();
 
   /// Diagnosis of a failed wait.
   struct Report {
@@ -94,6 +106,10 @@ class RankTable {
   std::list<RankRow> waits_;  ///< current waits, oldest first
   int64_t past_ = -1;         ///< failures in meetings up to this one are past
   std::unique_ptr<Publisher> publisher_;
+  std::recursive_mutex hook_mutex_;  ///< held during a call of on_alarm_
+  const void* alarm_owner_ = nullptr;
+  std::function<void(int culprit, const std::string& text)> on_alarm_;
+  bool has_seen_alarm_ = false;  ///< of another host
 };
 
 }  // namespace weft

@@ -179,6 +179,7 @@ void Agent::report() {
 void Agent::show() const {
   if (options_.status == nullptr || launch_ == 0) return;
   if (!ranks_) options_.status->set_restarting(restarts_);
+  options_.status->set_figures(board_.figures());
   options_.status->set_steps(head_->steps_launch() == launch_ ? std::max(head_->steps(), board_.steps_done())
                                                               : board_.steps_done());
 }

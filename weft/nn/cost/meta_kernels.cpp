@@ -5,8 +5,10 @@
 #include <ATen/ops/empty.h>
 #include <ATen/ops/empty_like.h>
 #include <ATen/ops/result_type.h>
+#include <c10/core/WrapDimMinimal.h>
 #include <torch/library.h>
 
+#include <algorithm>
 #include <cstddef>
 #include <new>
 #include <tuple>
@@ -26,6 +28,19 @@ using Three = std::tuple<Tensor, Tensor, Tensor>;
 
 Tensor same_shape(const Tensor& self) { return at::empty_like(self); }
 
+Tensor roll(const Tensor& self, at::IntArrayRef, at::IntArrayRef) { return at::empty_like(self); }
+
+Tensor flip(const Tensor& self, at::IntArrayRef) { return at::empty_like(self); }
+
+Tensor adaptive_avg_pool2d(const Tensor& self, at::IntArrayRef sizes) {
+  TORCH_CHECK(sizes.size() == 2 && (self.dim() == 3 || self.dim() == 4), "adaptive_avg_pool2d: of ", self.sizes());
+  std::vector<int64_t> shape = self.sizes().vec();
+  std::copy(sizes.begin(), sizes.end(), shape.end() - 2);
+  return at::empty(shape, self.options().memory_format(self.suggest_memory_format()));
+}
+
+Tensor adaptive_avg_pool2d_backward(const Tensor&, const Tensor& self) { return at::empty_like(self); }
+
 Tensor where(const Tensor& condition, const Tensor& self, const Tensor& other) {
   const std::vector<int64_t> both = at::infer_size(self.sizes(), other.sizes());
   return at::empty(at::infer_size(condition.sizes(), both), self.options().dtype(at::result_type(self, other)));
@@ -35,7 +50,7 @@ Tensor& where_out(const Tensor&, const Tensor&, const Tensor&, Tensor& out) { re
 
 Tensor index_select(const Tensor& self, int64_t dim, const Tensor& index) {
   std::vector<int64_t> shape = self.sizes().vec();
-  shape[dim < 0 ? dim + self.dim() : dim] = index.numel();
+  if (!shape.empty()) shape[c10::maybe_wrap_dim(dim, self.dim())] = index.numel();
   return at::empty(shape, self.options());
 }
 
@@ -155,6 +170,10 @@ void register_meta_kernels() {
     own.impl("clamp_ids", TORCH_FN(meta::clamp_ids));
     aten.impl("abs", TORCH_FN(meta::same_shape));
     aten.impl("relu", TORCH_FN(meta::same_shape));
+    aten.impl("roll", TORCH_FN(meta::roll));
+    aten.impl("flip", TORCH_FN(meta::flip));
+    aten.impl("_adaptive_avg_pool2d", TORCH_FN(meta::adaptive_avg_pool2d));
+    aten.impl("_adaptive_avg_pool2d_backward", TORCH_FN(meta::adaptive_avg_pool2d_backward));
     aten.impl("where.self", TORCH_FN(meta::where));
     aten.impl("where.self_out", TORCH_FN(meta::where_out));
     aten.impl("index_select", TORCH_FN(meta::index_select));

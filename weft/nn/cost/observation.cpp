@@ -9,20 +9,13 @@
 #include "weft/nn/cost/flops.h"
 #include "weft/nn/cost/launched_work.h"
 #include "weft/nn/cost/launches.h"
+#include "weft/nn/each_tensor.h"
 
 namespace weft {
 
 namespace {
 
 thread_local Observation* observation = nullptr;  // the dispatcher's observer takes no argument
-
-void see_output(const c10::IValue& value) {
-  if (value.isTensorList()) {
-    for (const at::Tensor& tensor : value.toTensorVector()) see_output(tensor);
-  } else if (value.isTensor() && value.toTensor().defined() && value.toTensor().has_storage()) {
-    observation->observe(value.toTensor().storage().unsafeGetStorageImpl());
-  }
-}
 
 /// A call that runs. A convolution's operations depend on its output, which exists only afterwards, and its weight, which is
 /// visible only before.
@@ -50,7 +43,9 @@ std::unique_ptr<at::ObserverContext> before(const at::RecordFunction& fn) {
 
 void after(const at::RecordFunction& fn, at::ObserverContext* context) {
   if (!observation) return;
-  for (const c10::IValue& output : fn.outputs()) see_output(output);
+  for (const c10::IValue& output : fn.outputs()) {
+    each_tensor(output, [](const at::Tensor& made) { observation->observe(made.storage().unsafeGetStorageImpl()); });
+  }
   observation->peak_bytes = std::max(observation->peak_bytes, observation->live_bytes());
   auto* running = static_cast<Running*>(context);
   if (!running) return;

@@ -12,10 +12,11 @@
 
 namespace weft {
 
-/// Of which the host reads loss, targets that counted, gradient norm and what becomes of the step; then votes, and for a noise
-/// scale the mean squared norm of the small batches' gradients. Behind them is what gradients are divided by, for the device.
-inline constexpr int kStepNumbers = 4, kDeviceNumbers = 1;
-inline constexpr int kOutcome = 3;
+/// Of which the host reads loss, targets that counted, gradient norm, what becomes of the step and what divides gradients; then
+/// votes, and for a noise scale the mean squared norm of the small batches' gradients. Behind them is the divisor with
+/// clipping, for the device.
+inline constexpr int kStepNumbers = 5, kDeviceNumbers = 1;
+inline constexpr int kOutcome = 3, kDivisor = 4;
 inline constexpr double kStepMade = 0.0;     ///< its updates are made
 inline constexpr double kStepRefused = 1.0;  ///< something is wrong; no later step makes updates either
 inline constexpr double kStepSkipped = 2.0;  ///< a gradient overflowed: the loss scale is halved
@@ -116,6 +117,7 @@ WEFT_HOST_DEVICE inline void make_step_numbers(StepFacts facts, const StepBuffer
   numbers[1] = count;
   numbers[2] = norm;
   numbers[kOutcome] = is_made ? kStepMade : is_skipped ? kStepSkipped : kStepRefused;
+  numbers[kDivisor] = divisor;
   const double* more = losses + 3 * facts.places;
   if (facts.small_batches > 0.0) {
     numbers[kStepNumbers + facts.votes] = mean_small_squares(facts, value_of_digits(more), divisor);

@@ -42,8 +42,7 @@ at::Tensor column_sums(const at::Tensor& x, at::ScalarType type) {
   const at::TensorOptions wide = x.options().dtype(at::kFloat);
   if (x.numel() == 0) return at::zeros({columns}, wide).to(type);
   const at::Tensor sums = at::empty({chunks.count, columns}, wide);
-  record_kernel("weft::column_sums", {x});
-  if (has_elements(x)) {
+  if (const KernelRecord record("weft::column_sums", {x}); has_elements(x)) {
     parallel_for(chunks.count, pieces_worth_a_thread(chunks.rows_each * columns), [&](int64_t begin, int64_t end) {
       for (int64_t chunk = begin; chunk < end; ++chunk) {
         const int64_t first = chunk * chunks.rows_each;

@@ -26,7 +26,7 @@ void run_gelu(void (*kernel)(Element, const GeluRows&), const at::Tensor& x, con
 
 /// Skips y if it is undefined.
 void backward_by_kernel(const at::Tensor& dx, const at::Tensor& y, const at::Tensor& dy, const at::Tensor& x) {
-  record_kernel("weft::activation_backward", {x, dy, dx, y});
+  const KernelRecord record("weft::activation_backward", {x, dy, dx, y});
   run_gelu(gelu_backward_rows, x, {.x = elements_of(x), .y = elements_in(y), .dy = elements_of(dy), .dx = elements_in(dx)});
 }
 
@@ -63,7 +63,7 @@ at::Tensor gelu_value(const at::Tensor& x) {
   if (fit_device_kernels({x})) return activate_on_device(x);
   if (!fits_kernels({x})) return at::gelu(x, "tanh");
   at::Tensor y = at::empty_like(x);
-  record_kernel("weft::activation", {x, y});
+  const KernelRecord record("weft::activation", {x, y});
   run_gelu(gelu_rows, x, {.x = elements_of(x), .y = elements_in(y)});
   return y;
 }

@@ -127,7 +127,7 @@ Normalised normalise_by_kernel(const at::Tensor& x, const at::Tensor& added, con
   rows.added = memory_of(added);
   rows.sum = added.defined() ? memory_of(n.sum) : nullptr;
   rows.eps = static_cast<float>(norm.eps);
-  record_kernel("weft::norm", {x, added, added.defined() ? n.sum : at::Tensor(), n.y});
+  const KernelRecord record("weft::norm", {x, added, added.defined() ? n.sum : at::Tensor(), n.y});
   in_chunks(x, rows, kChunkOfRows, [&](int64_t, const NormRows& part) { norm_rows(element_of(x), part); });
   return n;
 }
@@ -142,13 +142,15 @@ NormGradients gradients_by_kernel(const at::Tensor& dy, const at::Tensor& residu
   const RowChunks chunks(rows.rows);
   const at::Tensor sums = at::empty({chunks.count, 2, width}, weight.options());
   auto* data = memory_of<float>(sums);
-  record_kernel("weft::norm_backward", {x, dy, residual, dx});
-  in_chunks(x, rows, chunks.rows_each, [&](int64_t chunk, const NormRows& part) {
-    NormRows own = part;
-    own.gradient_sums = data + chunk * 2 * width;
-    norm_backward_rows(element_of(x), own);
-  });
-  if (data) add_up_in_tree(data, chunks.count, 2 * width);
+  {
+    const KernelRecord record("weft::norm_backward", {x, dy, residual, dx});
+    in_chunks(x, rows, chunks.rows_each, [&](int64_t chunk, const NormRows& part) {
+      NormRows own = part;
+      own.gradient_sums = data + chunk * 2 * width;
+      norm_backward_rows(element_of(x), own);
+    });
+    if (data) add_up_in_tree(data, chunks.count, 2 * width);
+  }
   // Copies, so they do not keep the sums of all chunks alive.
   const auto taken = [&](int64_t which) { return sums[0][which].to(norm.weight.scalar_type(), false, /*copy=*/true); };
   return {dx, taken(0), norm.centres() ? taken(1) : at::Tensor()};
@@ -266,7 +268,7 @@ at::Tensor normalise_again(const Normalised& kept, const Norm& norm) {
   }
   Normalised again{.sum = x, .y = at::empty_like(x), .mean = kept.mean, .scale = kept.scale};
   const at::Tensor weight = as_floats(norm.weight), bias = as_floats(norm.bias);
-  record_kernel("weft::norm", {x, again.y});
+  const KernelRecord record("weft::norm", {x, again.y});
   in_chunks(x, rows_with(x, again, weight, bias), kChunkOfRows,
             [&](int64_t, const NormRows& part) { norm_again_rows(element_of(x), part); });
   return again.y;

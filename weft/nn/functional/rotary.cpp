@@ -46,7 +46,7 @@ bool fits_rotary_kernel(const at::Tensor& x, const at::Tensor& y, const at::Tens
 }
 
 void turn_by_kernel(const at::Tensor& x, const at::Tensor& y, const at::Tensor& cos, const at::Tensor& sin, double direction) {
-  record_kernel("weft::turn", {x, y});
+  const KernelRecord record("weft::turn", {x, y});
   if (!has_elements(x)) return;
   const int64_t heads = x.size(1), bytes = static_cast<int64_t>(x.element_size());
   const int64_t angle_sample = cos.dim() == 4 ? cos.stride(0) : 0;

@@ -78,7 +78,7 @@ at::Tensor swiglu_value(const at::Tensor& gate, const at::Tensor& up) {
   if (fit_device_kernels({gate, up})) return activate_on_device(gate, up);
   if (!fits_kernels({gate, up})) return at::silu(gate).mul_(up);
   at::Tensor y = at::empty_like(gate);
-  record_kernel("weft::activation", {gate, up, y});
+  const KernelRecord record("weft::activation", {gate, up, y});
   run_swiglu(swiglu_rows, gate, {.gate = elements_of(gate), .up = elements_of(up), .y = elements_in(y)});
   return y;
 }
@@ -96,7 +96,7 @@ void swiglu_gradients(const SwigluGradients& into, const at::Tensor& dy, const a
   if (!fits_kernels({gate, up, dy, into.gate, into.up, into.y.defined() ? into.y : gate})) {
     return by_operators(into, dy, gate, up);
   }
-  record_kernel("weft::activation_backward", {gate, up, dy, into.gate, into.up, into.y});
+  const KernelRecord record("weft::activation_backward", {gate, up, dy, into.gate, into.up, into.y});
   run_swiglu(swiglu_backward_rows, gate,
              {.gate = elements_of(gate),
               .up = elements_of(up),

@@ -41,12 +41,15 @@ void run_chunks(Kernel kernel, const at::Tensor& x, int64_t chunk_rows, const Of
 }
 
 /// Sums over all rows by a kernel that makes two sums per channel: adds the chunks' sums in order.
-at::Tensor sums_of(Kernel kernel, const at::Tensor& x, ChannelRows rows) {
+at::Tensor sums_of(const char* name, Kernel kernel, const at::Tensor& x, ChannelRows rows,
+                   std::initializer_list<at::Tensor> tensors) {
   const int64_t channels = x.size(1);
   const RowChunks chunks(rows_in(x), kChunkRows);
   const at::TensorOptions wide = x.options().dtype(at::kDouble).memory_format(at::MemoryFormat::Contiguous);
   const at::Tensor parts = at::zeros({std::max<int64_t>(chunks.count, 1), 2 * channels}, wide);
-  if (!has_elements(x)) return parts[0];
+  const at::Tensor made = parts[0];
+  const KernelRecord record(name, tensors);
+  if (!has_elements(x)) return made;
   auto* sums = parts.mutable_data_ptr<double>();
   run_chunks(kernel, x, chunks.rows_each, [&](int64_t chunk) {
     ChannelRows own = rows;
@@ -57,7 +60,7 @@ at::Tensor sums_of(Kernel kernel, const at::Tensor& x, ChannelRows rows) {
   for (int64_t chunk = 1; chunk < chunks.count; ++chunk) {
     for (int64_t i = 0; i < 2 * channels; ++i) sums[i] += sums[chunk * 2 * channels + i];
   }
-  return parts[0];
+  return made;
 }
 
 constexpr TensorChecks kCheck("batch norm by pixels");
@@ -92,8 +95,7 @@ void check_gradient(const ChannelGradient& gradient) {
 
 at::Tensor channel_sums(const at::Tensor& x) {
   check_pixels(x);
-  record_kernel("weft::channels", {x});
-  return sums_of(channel_sums_rows, x, {.x = elements_of(x)});
+  return sums_of("weft::channels", channel_sums_rows, x, {.x = elements_of(x)}, {x});
 }
 
 at::Tensor scale_channels(const at::Tensor& x, const at::Tensor& scale, const at::Tensor& offset, const at::Tensor& added,
@@ -103,7 +105,7 @@ at::Tensor scale_channels(const at::Tensor& x, const at::Tensor& scale, const at
   check_of_channels("offset", offset, x);
   if (added.defined()) check_like("added", added, x);
   const at::Tensor y = at::empty_like(x);
-  record_kernel("weft::channels", {x, added, y});
+  const KernelRecord record("weft::channels", {x, added, y});
   if (!has_elements(x)) return y;
   const ChannelRows rows{.x = elements_of(x),
                          .added = elements_of(added),
@@ -118,13 +120,13 @@ at::Tensor scale_channels(const at::Tensor& x, const at::Tensor& scale, const at
 at::Tensor gradient_sums(const ChannelGradient& gradient, const at::Tensor& kept) {
   check_gradient(gradient);
   if (kept.defined()) check_like("kept", kept, gradient.x);
-  record_kernel("weft::channels_backward", {gradient.x, gradient.dy, gradient.y, kept});
-  return sums_of(channel_gradient_sums_rows, gradient.x,
+  return sums_of("weft::channels_backward", channel_gradient_sums_rows, gradient.x,
                  {.x = elements_of(gradient.x),
                   .dy = elements_of(gradient.dy),
                   .y = elements_of(gradient.y),
                   .out = elements_in(kept),
-                  .mean = static_cast<const float*>(elements_of(gradient.mean))});
+                  .mean = static_cast<const float*>(elements_of(gradient.mean))},
+                 {gradient.x, gradient.dy, gradient.y, kept});
 }
 
 void gradient_of_x(const at::Tensor& out, const ChannelGradient& gradient, const at::Tensor& scale, const at::Tensor& slope,
@@ -134,7 +136,7 @@ void gradient_of_x(const at::Tensor& out, const ChannelGradient& gradient, const
   check_of_channels("scale", scale, out);
   check_of_channels("slope", slope, out);
   check_of_channels("offset", offset, out);
-  record_kernel("weft::channels_backward", {gradient.x, gradient.dy, gradient.y, out});
+  const KernelRecord record("weft::channels_backward", {gradient.x, gradient.dy, gradient.y, out});
   if (!has_elements(out)) return;
   const ChannelRows rows{.x = elements_of(gradient.x),
                          .dy = elements_of(gradient.dy),

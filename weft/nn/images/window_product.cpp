@@ -61,7 +61,7 @@ at::Tensor windows_of(const at::Tensor& x, const Windows& w) {
   if (w.are_pixels()) return as_matrix(x);
   const at::Tensor turned = x.permute({0, 2, 3, 1}).contiguous();  // on any processor, unlike channels_last()
   const at::Tensor windows = at::zeros({w.pixels(), w.values()}, x.options());
-  record_kernel("weft::windows", {turned, windows});
+  const KernelRecord record("weft::windows", {turned, windows});
   if (!has_elements(x)) return windows;
   const auto* from = turned.const_data_ptr<float>();
   auto* to = windows.mutable_data_ptr<float>();
@@ -81,7 +81,7 @@ at::Tensor windows_of(const at::Tensor& x, const Windows& w) {
 at::Tensor sum_of_windows(const at::Tensor& windows, const Windows& w) {
   const auto order = windows.options().memory_format(at::MemoryFormat::ChannelsLast);
   const at::Tensor x = at::empty({w.samples, w.channels, w.height, w.width}, order).zero_();
-  record_kernel("weft::windows", {windows, x});
+  const KernelRecord record("weft::windows", {windows, x});
   if (!has_elements(windows)) return x;
   const auto* from = windows.const_data_ptr<float>();
   auto* to = x.mutable_data_ptr<float>();

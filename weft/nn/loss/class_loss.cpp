@@ -67,8 +67,8 @@ struct ClassLossFunction : torch::autograd::Function<ClassLossFunction> {
                             bool with_gradient) {
     const at::Tensor x = logits.contiguous(), gradient = with_gradient ? at::empty_like(x) : at::Tensor();
     at::Tensor sum = at::empty({}, logits.options());
-    record_kernel("weft::class_losses", {x, gradient});
-    if (has_elements(sum)) sum.fill_(as_float(run_rows(x, target.contiguous(), ignored, gradient)));
+    if (const KernelRecord record("weft::class_losses", {x, gradient}); has_elements(sum))
+      sum.fill_(as_float(run_rows(x, target.contiguous(), ignored, gradient)));
     if (with_gradient) context->save_for_backward({gradient});
     return sum;
   }

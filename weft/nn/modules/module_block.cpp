@@ -35,15 +35,17 @@ class ModuleBlock : public Block, public ChecksSplits, public HasRandomName {
  public:
   /// Takes modules, each of which may be split.
   ModuleBlock(const std::string& name, std::shared_ptr<torch::nn::Module> module, const std::vector<ChainModule>& modules)
-      : ModuleBlock(name, std::move(module), std::function<Tensors(const Tensors&)>()) {
+      : ModuleBlock(name, std::move(module), std::function<Tensors(const Tensors&)>(), {}) {
     chain_ = std::make_unique<ModuleChain>(name, modules);
     chain_->bind(parameters());
   }
 
-  ModuleBlock(std::string name, std::shared_ptr<torch::nn::Module> module, std::function<Tensors(const Tensors&)> forward)
+  ModuleBlock(std::string name, std::shared_ptr<torch::nn::Module> module, std::function<Tensors(const Tensors&)> forward,
+              const std::vector<std::string>& embeddings)
       : name_(std::move(name)), module_(std::move(module)), forward_(std::move(forward)) {
     for (const auto& entry : module_->named_parameters()) add(entry.key(), entry.value(), Kind::parameter);
     find_embeddings();
+    for (const std::string& name : embeddings) set_embedding(name);
     for (const auto& entry : module_->named_buffers()) {
       if (!entry.value().defined()) continue;
       if (is_running(entry.key()) && entry.value().is_floating_point()) {
@@ -157,9 +159,12 @@ class ModuleBlock : public Block, public ChecksSplits, public HasRandomName {
       const auto* embedding = entry.value()->as<torch::nn::EmbeddingImpl>();
       const auto* bag = entry.value()->as<torch::nn::EmbeddingBagImpl>();
       if (!embedding && !bag) continue;
-      const std::string name = entry.key().empty() ? "weight" : entry.key() + ".weight";
-      for (const std::unique_ptr<Held>& held : held_) held->embedding = held->embedding || held->name == name;
+      set_embedding(entry.key().empty() ? "weight" : entry.key() + ".weight");
     }
+  }
+
+  void set_embedding(const std::string& name) {
+    for (const std::unique_ptr<Held>& held : held_) held->embedding = held->embedding || held->name == name;
   }
 
   /// Torch's layers would sum their gradients over this rank's tokens only.
@@ -227,8 +232,9 @@ void refuse_own_tensors(const std::string& model, const torch::nn::SequentialImp
 }  // namespace
 
 std::shared_ptr<Block> module_block(std::string name, std::shared_ptr<torch::nn::Module> module,
-                                    std::function<Tensors(const Tensors&)> forward) {
-  return std::make_shared<ModuleBlock>(std::move(name), std::move(module), std::move(forward));
+                                    std::function<Tensors(const Tensors&)> forward,
+                                    const std::vector<std::string>& embeddings) {
+  return std::make_shared<ModuleBlock>(std::move(name), std::move(module), std::move(forward), embeddings);
 }
 
 Model sequential_model(const std::string& name, torch::nn::Sequential sequence, const Loss& loss) {

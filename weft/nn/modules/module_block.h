@@ -25,15 +25,18 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "weft/nn/loss/cross_entropy.h"
 #include "weft/nn/model.h"
 
 namespace weft {
 
-/// A block that runs `forward`, with the parameters and buffers of `module`.
+/// A block that runs `forward`, with the parameters and buffers of `module`. `embeddings`: parameters whose rows are looked up
+/// by id, besides those of torch's embeddings.
 std::shared_ptr<Block> module_block(std::string name, std::shared_ptr<torch::nn::Module> module,
-                                    std::function<Tensors(const Tensors&)> forward);
+                                    std::function<Tensors(const Tensors&)> forward,
+                                    const std::vector<std::string>& embeddings = {});
 
 /// A model of one block. Reports accuracy if its loss is of classes (hits_of()). `module` is a holder (torch::nn::Linear, or
 /// one made by TORCH_MODULE) with forward(Tensor).

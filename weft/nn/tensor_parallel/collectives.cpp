@@ -20,8 +20,8 @@ using torch::autograd::AutogradContext;
 using torch::autograd::variable_list;
 
 /// Data for a collective's backward, kept as long as its graph.
-struct Call : torch::CustomClassHolder {
-  Call(Group group, std::string what, int64_t dim) : group(std::move(group)), what(std::move(what)), dim(dim) {}
+struct SummedCall : torch::CustomClassHolder {
+  SummedCall(Group group, std::string what, int64_t dim) : group(std::move(group)), what(std::move(what)), dim(dim) {}
   Group group;
   std::string what;
   int64_t dim;
@@ -29,7 +29,7 @@ struct Call : torch::CustomClassHolder {
 };
 
 /// Sums in place if the gradient has no other owner.
-at::Tensor summed(const at::Tensor& gradient, const Call& call) {
+at::Tensor summed(const at::Tensor& gradient, const SummedCall& call) {
   const bool alone = gradient.is_contiguous() && gradient.use_count() == 1 && gradient.storage().use_count() == 1;
   at::Tensor sum = alone ? gradient.variable_data() : gradient.clone(at::MemoryFormat::Contiguous);
   call.group.all_reduce(sum, ReduceOp::sum, call.backward()).wait();
@@ -44,7 +44,7 @@ at::Tensor part_along(const at::Tensor& x, int64_t dim, const Group& group, cons
 
 enum class Kind : int64_t { copy, sum, gather, scatter, part, join };
 
-at::Tensor run(Kind kind, const at::Tensor& x, const Call& call) {
+at::Tensor run(Kind kind, const at::Tensor& x, const SummedCall& call) {
   switch (kind) {
     case Kind::copy:
       return x.variable_data();
@@ -64,7 +64,7 @@ at::Tensor run(Kind kind, const at::Tensor& x, const Call& call) {
   return {};
 }
 
-at::Tensor backward_of(Kind kind, const at::Tensor& dy, const Call& call) {
+at::Tensor backward_of(Kind kind, const at::Tensor& dy, const SummedCall& call) {
   switch (kind) {
     case Kind::copy:
       return summed(dy, call);
@@ -82,7 +82,8 @@ at::Tensor backward_of(Kind kind, const at::Tensor& dy, const Call& call) {
 }
 
 struct Collective : torch::autograd::Function<Collective> {
-  static at::Tensor forward(AutogradContext* context, const at::Tensor& x, const c10::intrusive_ptr<Call>& call, int64_t kind) {
+  static at::Tensor forward(AutogradContext* context, const at::Tensor& x, const c10::intrusive_ptr<SummedCall>& call,
+                            int64_t kind) {
     context->saved_data["call"] = c10::IValue::make_capsule(call);
     context->saved_data["kind"] = kind;
     return run(static_cast<Kind>(kind), x, *call);
@@ -90,7 +91,7 @@ struct Collective : torch::autograd::Function<Collective> {
 
   static variable_list backward(AutogradContext* context, const variable_list& gradients) {
     const auto capsule = context->saved_data["call"].toCapsule();
-    const auto& call = static_cast<const Call&>(*capsule);
+    const auto& call = static_cast<const SummedCall&>(*capsule);
     refuse_second_order(call.what);
     return {backward_of(static_cast<Kind>(context->saved_data["kind"].toInt()), gradients[0], call), {}, {}};
   }
@@ -103,7 +104,7 @@ at::Tensor apply(Kind kind, const at::Tensor& x, int64_t dim, const Group& group
     dim = TensorChecks(what).dim("x", x, dim);
   }
   if (group.size() == 1) return x;
-  return Collective::apply(x, c10::make_intrusive<Call>(group, what, dim), static_cast<int64_t>(kind));
+  return Collective::apply(x, c10::make_intrusive<SummedCall>(group, what, dim), static_cast<int64_t>(kind));
 }
 
 }  // namespace

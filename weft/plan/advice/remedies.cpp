@@ -14,6 +14,7 @@ namespace weft {
 namespace {
 
 constexpr int kMostTimesRanks = 16;
+constexpr int64_t kMostSimulated = 500;  ///< of each search: about a second
 
 class Remedies {
  public:
@@ -21,10 +22,13 @@ class Remedies {
            std::shared_ptr<CostTable> costs)
       : recipe_(recipe), world_size_(world_size), hardware_(hardware), options_(options), costs_(std::move(costs)) {
     options_.most = 1;
+    options_.finds_any = true;
+    options_.most_simulated = kMostSimulated;
   }
 
-  std::vector<Remedy> found() {
+  std::vector<Remedy> found(bool is_full) {
     free_kept_keys();
+    if (!is_full) return std::move(found_);
     change_precision();
     cut_loss();
     lift_limit();
@@ -94,8 +98,8 @@ class Remedies {
 }  // namespace
 
 std::vector<Remedy> find_remedies(const Recipe& recipe, int world_size, const Hardware& hardware, const SearchOptions& options,
-                                  const std::shared_ptr<CostTable>& costs) {
-  return Remedies(recipe, world_size, hardware, options, costs).found();
+                                  bool is_full, const std::shared_ptr<CostTable>& costs) {
+  return Remedies(recipe, world_size, hardware, options, costs).found(is_full);
 }
 
 }  // namespace weft

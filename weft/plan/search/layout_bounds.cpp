@@ -11,6 +11,11 @@ namespace {
 
 constexpr double kSurely = 1.0 - 1e-9;  ///< bounds are sums in another order than the simulation's
 
+/// Ranks that share the cores of their host are not slowed down by collectives (simulate/events.cpp).
+double taken_from_compute(const Hardware& hardware) {
+  return hardware.collectives && hardware.cores.per_host == 0 ? hardware.collectives->taken_from_compute : 0.0;
+}
+
 BlockChoice family_of(BlockChoice blocks) {
   blocks.micro = 0;
   blocks.recompute = {};
@@ -139,7 +144,7 @@ StateInputs LayoutBounds::state_inputs(const CountedChoice& layout) {
           .gradient_bytes = facts.gradient_bytes,
           .micro_batches = layout.micro_batches,
           .offload_bytes_per_s = hardware_.offload.bytes_per_s,
-          .taken_from_compute = hardware_.collectives ? hardware_.collectives->taken_from_compute : 0.0,
+          .taken_from_compute = taken_from_compute(hardware_),
           .keeps_order = facts.keeps_order};
 }
 

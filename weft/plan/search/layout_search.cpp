@@ -15,7 +15,6 @@
 #include "weft/base/stopwatch.h"
 #include "weft/plan/forecast.h"
 #include "weft/plan/layout/planned_device.h"
-#include "weft/plan/make_plan.h"
 #include "weft/plan/search/layout_bounds.h"
 #include "weft/plan/search/refusals.h"
 #include "weft/plan/search/search_space.h"
@@ -48,16 +47,6 @@ struct Node {
   }
 };
 
-/// A simulated layout that fits.
-struct Fitting {
-  double step_s = 0.0;
-  LayoutChoice choice = {};
-  bool operator<(const Fitting& other) const {
-    const auto key = [](const Fitting& x) { return std::tuple(x.step_s, complexity(x.choice), x.choice); };
-    return key(*this) < key(other);
-  }
-};
-
 class LayoutSearch {
  public:
   LayoutSearch(SearchSpace space, const Hardware& hardware, const SearchOptions& options, std::shared_ptr<CostTable> costs)
@@ -65,6 +54,7 @@ class LayoutSearch {
         hardware_(with_threads(hardware, space_.base, space_.world)),
         most_(static_cast<size_t>(std::max(options.most, 1))),
         limit_(options.memory_bytes > 0.0 ? options.memory_bytes : hardware.memory_bytes),
+        options_(options),
         threads_(static_cast<size_t>(options.threads > 0 ? options.threads : std::min(kMostThreads, available_cores()))),
         costs_(std::move(costs)),
         bounds_(space_, hardware_, costs_) {
@@ -79,10 +69,11 @@ class LayoutSearch {
       for (const BlockChoice& choice : some) begin(choice);
     }
     while (may_hold_better()) simulate_some();
+    seeks_simpler_ = options_.finds_simpler && !best_.empty();
+    while (seeks_simpler_ && may_hold_better()) simulate_some();
     for (const Node& node : nodes_) result_.bounded += num_layouts(node);
-    for (const Fitting& layout : best_) {
-      result_.best.push_back(layout_forecast(recipe_of(space_, layout.choice), space_.world, hardware_, costs_));
-    }
+    for (const Fitting& layout : best_) result_.best.push_back(forecast(layout));
+    if (const Fitting* layout = seeks_simpler_ ? simpler_.than(best_.front()) : nullptr) result_.simpler = forecast(*layout);
     result_.illegal = refusals_.illegal();
     result_.over_memory = refusals_.over_memory();
     result_.left_out = refusals_.groups();
@@ -91,6 +82,10 @@ class LayoutSearch {
   }
 
  private:
+  LayoutForecast forecast(const Fitting& layout) const {
+    return layout_forecast(recipe_of(space_, layout.choice), space_.world, hardware_, costs_);
+  }
+
   void push(Node node) {
     node.order = num_nodes_++;
     nodes_.push_back(node);
@@ -106,7 +101,10 @@ class LayoutSearch {
   }
 
   bool may_hold_better() const {
-    return !nodes_.empty() && (best_.size() < most_ || nodes_.front().bound_s <= best_.back().step_s);
+    if (options_.finds_any && !best_.empty()) return false;
+    if (options_.most_simulated > 0 && result_.simulated >= options_.most_simulated) return false;
+    if (nodes_.empty() || best_.size() < most_) return !nodes_.empty();
+    return nodes_.front().bound_s <= (seeks_simpler_ ? SimplerLayouts::longest_s(best_.front()) : best_.back().step_s);
   }
 
   int64_t num_states(const LayoutChoice& choice) const {
@@ -153,15 +151,16 @@ class LayoutSearch {
       choice.states = states.front();
       layout.choice = choice;
       if (std::exchange(pp, pipeline.pp) != pipeline.pp) why = why_illegal(layout);
-      const std::string text = fmt::format("{} data-parallel ranks", choice.states.dp * choice.states.shard);
+      const std::string text =
+          fmt::format("{} data-parallel ranks with micro-batches of {}", choice.states.dp * choice.states.shard, blocks.micro);
       if (!why.empty()) {
         refuse(text, text, why, std::ssize(states));
       } else if (is_too_large(blocks)) {
-        refusals_.add_over_memory("larger micro-batches", too_large_[family_of(blocks)].second, std::ssize(states));
+        refuse_size(blocks, std::ssize(states));
       } else if (const BlockFacts& facts = bounds_.blocks(choice); !facts.why_not.empty()) {
         refuse(facts.why_not, block_text(blocks), facts.why_not, std::ssize(states));
       } else if (note_size(choice)) {
-        refusals_.add_over_memory("larger micro-batches", too_large_[family_of(blocks)].second, std::ssize(states));
+        refuse_size(blocks, std::ssize(states));
       } else {
         const Step step = pipeline.pp == 1 ? Step::cut : Step::pipeline;
         push({.bound_s = bounds_.seconds_of_blocks(layout), .step = step, .layout = layout});
@@ -189,6 +188,11 @@ class LayoutSearch {
     return true;
   }
 
+  void refuse_size(const BlockChoice& blocks, int64_t layouts) {
+    const auto& [micro, bytes] = too_large_.at(family_of(blocks));
+    refusals_.add_over_memory(fmt::format("micro-batches of {} and more", micro), bytes, layouts);
+  }
+
   /// Counts the layout's micro-batches; returns why there is no such number.
   std::string why_illegal(CountedChoice& layout) const {
     try {
@@ -204,7 +208,9 @@ class LayoutSearch {
     std::vector<Node> ready;
     while (ready.size() < at_once_ && may_hold_better()) {
       const Node node = popped();
-      if (node.step == Step::refined) {
+      if (seeks_simpler_ && !simpler_.may_hold(node.layout.choice, node.step <= Step::states, node.bound_s, best_.front())) {
+        result_.bounded += num_layouts(node);
+      } else if (node.step == Step::refined) {
         ready.push_back(node);
       } else {
         look_into(node);
@@ -215,6 +221,7 @@ class LayoutSearch {
                 [&](size_t i) { simulated[i] = simulated_layout(space_, ready[i].layout.choice, hardware_, costs_); });
     for (size_t i = 0; i < ready.size(); ++i) record(ready[i], simulated[i]);
     at_once_ = std::min(2 * at_once_, kAtOnce);
+    if (options_.progress) options_.progress(result_);
   }
 
   void look_into(const Node& node) {
@@ -279,33 +286,31 @@ class LayoutSearch {
 
   void record(const Node& node, const SimulatedLayout& simulated) {
     const LayoutChoice& choice = node.layout.choice;
-    ++result_.simulated;
-    if (!simulated.why_not.empty()) return refuse(simulated.why_not, memory_text(choice), simulated.why_not, 1);
-    if (static_cast<double>(simulated.bytes) > limit_) return over_memory(node, simulated.bytes);
     const Fitting layout{simulated.step_s, choice};
-    if (best_.size() == most_ && best_.back() < layout) return;
-    if (const std::string why = why_no_ramp(recipe_of(space_, choice)); !why.empty()) {
-      return refuse(why, memory_text(choice), why, 1);
+    const bool is_too_large = static_cast<double>(simulated.bytes) > limit_,
+               is_among_best = !is_too_large && (best_.size() < most_ || layout < best_.back()),
+               is_fastest_of_kind = !is_too_large && options_.finds_simpler && simpler_.is_faster(layout);
+    std::string why = simulated.why_not;
+    if (why.empty() && (is_among_best || is_fastest_of_kind))
+      why = why_no_ramp(recipe_of(space_, choice), space_.world, costs_);
+    if (!why.empty()) return refuse(why, memory_text(choice), why, 1);
+    ++result_.simulated;
+    if (is_too_large) {
+      ++result_.too_large;
+      return over_memory(node, simulated.bytes);
     }
+    if (is_fastest_of_kind) simpler_.add(layout);
+    if (!is_among_best) return;
     best_.insert(std::upper_bound(best_.begin(), best_.end(), layout), layout);
     if (best_.size() > most_) best_.pop_back();
-  }
-
-  /// Why a phase of batch.ramp has no program; empty if each has one.
-  std::string why_no_ramp(const Recipe& recipe) const {
-    if (recipe.batch.ramp.empty()) return {};
-    try {
-      make_plan(recipe, space_.world, costs_);
-      return {};
-    } catch (const InputError& error) {
-      return error.what();
-    }
   }
 
   SearchSpace space_;
   Hardware hardware_;
   size_t most_;
   double limit_;
+  SearchOptions options_;
+  bool seeks_simpler_ = false;
   size_t threads_;
   size_t at_once_ = 1;  ///< grows: some searches end with the first layout that fits
   std::shared_ptr<CostTable> costs_;
@@ -316,6 +321,7 @@ class LayoutSearch {
   std::vector<Node> nodes_;  ///< a heap, of which the next one is first
   int64_t num_nodes_ = 0;
   std::vector<Fitting> best_;  ///< ascending
+  SimplerLayouts simpler_;
   SearchResult result_;
 };
 

@@ -73,13 +73,18 @@ std::vector<KeyValue> layout_keys_of(const Recipe& recipe) {
   return result;
 }
 
-Approach approach_of(const ResolvedLayout& layout) {
-  const bool divides = layout.tp > 1 || layout.cp > 1;
-  if (layout.pp > 1) return divides ? Approach::hybrid : Approach::pipeline;
+Approach approach_of(const MeshSizes& mesh, ShardLevel level) {
+  const bool divides = mesh.tp > 1 || mesh.cp > 1;
+  if (mesh.pp > 1) return divides ? Approach::hybrid : Approach::pipeline;
   if (divides) return Approach::tensor;
-  if (layout.data_ranks() == 1) return Approach::single_device;
-  if (layout.shard == 1 || layout.options.shard_level == ShardLevel::none) return Approach::replicas;
-  return layout.options.shard_level == ShardLevel::parameters ? Approach::sharded : Approach::sharded_states;
+  if (mesh.dp * mesh.shard == 1) return Approach::single_device;
+  if (mesh.shard == 1 || level == ShardLevel::none) return Approach::replicas;
+  return level == ShardLevel::parameters ? Approach::sharded : Approach::sharded_states;
+}
+
+Approach approach_of(const ResolvedLayout& layout) {
+  return approach_of({.pp = layout.pp, .dp = layout.dp, .shard = layout.shard, .cp = layout.cp, .tp = layout.tp},
+                     layout.options.shard_level);
 }
 
 }  // namespace weft

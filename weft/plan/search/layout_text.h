@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "weft/plan/layout/resolve.h"
+#include "weft/program/program.h"
 #include "weft/recipe/recipe.h"
 
 namespace weft {
@@ -16,7 +17,7 @@ struct KeyValue {
   std::string value;
 };
 
-/// Approaches as texts of the field name them, by what a layout does.
+/// Approaches as texts of the field name them, by what a layout does; the simplest first.
 enum class Approach : uint8_t {
   single_device,   ///< one rank
   replicas,        ///< data parallel, with whole states
@@ -33,7 +34,9 @@ std::string layout_text(const Recipe& recipe, const ResolvedLayout& layout);
 /// Keys of [layout] that differ from a layout without any, and batch.micro, in the order of a recipe.
 std::vector<KeyValue> layout_keys_of(const Recipe& recipe);
 
-/// What a layout does.
+/// What ranks on this mesh do.
+Approach approach_of(const MeshSizes& mesh, ShardLevel level);
+/// The same of a layout.
 Approach approach_of(const ResolvedLayout& layout);
 
 }  // namespace weft

@@ -104,6 +104,7 @@ std::vector<RankBound> pipeline_bound(const PipelineInputs& inputs) {
     const bool is_first = schedule.first_stage[q] == s;  // the rank's last backward is of this stage
     end = std::max(end, starts[s] + inputs.micro_batches * (is_first ? work[q] : stage.forward + stage.back));
     if (!is_first) continue;
+    result[q].start_s = starts[s];
     result[q].work_s = inputs.micro_batches * (work[q] + weights[q]);
     result[q].last_start_s = end - stage.back;
     result[q].end_s = std::max(end + stage.weight, starts[s] + result[q].work_s);

@@ -18,6 +18,7 @@ namespace weft {
 
 /// Least figures of a pipeline rank.
 struct RankBound {
+  double start_s = 0.0;                  ///< when its first micro-batch arrives
   double work_s = 0.0;                   ///< of all its passes
   double last_start_s = 0.0;             ///< when its last backward, of its first stage, starts
   double end_s = 0.0;                    ///< when all its passes have ended

@@ -24,4 +24,14 @@ SimulatedLayout simulated_layout(const SearchSpace& space, const LayoutChoice& c
   return result;
 }
 
+std::string why_no_ramp(const Recipe& recipe, int world_size, const std::shared_ptr<CostTable>& costs) {
+  if (recipe.batch.ramp.empty()) return {};
+  try {
+    make_plan(recipe, world_size, costs);
+    return {};
+  } catch (const InputError& error) {
+    return error.what();
+  }
+}
+
 }  // namespace weft

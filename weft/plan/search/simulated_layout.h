@@ -22,4 +22,7 @@ struct SimulatedLayout {
 SimulatedLayout simulated_layout(const SearchSpace& space, const LayoutChoice& choice, const Hardware& hardware,
                                  const std::shared_ptr<CostTable>& costs);
 
+/// Returns why a phase of the recipe's batch.ramp has no program; empty if each has one.
+std::string why_no_ramp(const Recipe& recipe, int world_size, const std::shared_ptr<CostTable>& costs);
+
 }  // namespace weft

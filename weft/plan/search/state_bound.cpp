@@ -30,20 +30,21 @@ class StateBound {
       : inputs_(inputs), states_(states), rings_(rings) {}
 
   double seconds() const {
-    double ready = 0.0, tail = 0.0, copied = 0.0;
+    double ready = 0.0, tail = 0.0, own = 0.0;
     const double first = states_.level == ShardLevel::parameters ? gather(0) : 0.0;
     for (const RankBound& rank : inputs_.ranks) {
       const RankTraffic traffic = traffic_of(rank);
       const double end = first + std::max(rank.end_s, rank.last_start_s + traffic.last_sums.longest());
-      copied = std::max(copied, end + copy_seconds(rank));
       const double owned = static_cast<double>(numel(rank)) / shards();
       const double norm = inputs_.passes.norm_s * owned, update = inputs_.passes.update_s * owned;
       ready = std::max({ready, end + norm, traffic.all.longest(), rank.end_s + held_seconds(traffic.last_sums),
                         rank.work_s + held_seconds(traffic.all)});
-      if (inputs_.ranks.size() == 1) ready = std::max(ready, rank.work_s + inputs_.taken_from_compute * traffic.all.longest());
+      // What a collective beside the last backward takes from compute may be left for the rank's own update.
+      const double slowed = rank.start_s + rank.work_s + taken_seconds(traffic.all.longest() - rank.start_s);
+      own = std::max({own, end + copy_seconds(rank), slowed + update + traffic.least_gather_s});
       tail = std::max({tail, update + traffic.least_gather_s, traffic.gathers_after_s});
     }
-    return std::max(ready + tail, copied);
+    return std::max(ready + tail, own);
   }
 
  private:
@@ -65,6 +66,13 @@ class StateBound {
     double sum = 0.0;
     for (size_t port = 0; port < kNumPorts; ++port) sum += rings_.overlap[port] ? 0.0 : traffic.seconds[port];
     return sum;
+  }
+
+  /// Least seconds by which collectives of `beside_s` slow compute down, if all of them run beside it: s seconds of compute
+  /// beside collectives take (1 + share) s, and the part that is added is not slowed down again.
+  double taken_seconds(double beside_s) const {
+    const double share = inputs_.taken_from_compute;
+    return share / (1.0 + share) * std::max(beside_s, 0.0);
   }
 
   int shards() const { return states_.level == ShardLevel::none ? 1 : states_.shard; }

@@ -1,8 +1,8 @@
 // state_bound: least time and memory of a layout, before a program exists.
 //
 // Time: the passes of pipeline_bound.h; then what sums of gradients leave to do after the last backward, or all that moves over
-// the data-parallel axes if that takes longer; then the updates, which wait for all ranks' gradients, and gathers of updated
-// weights. Memory: the fullest rank's model states and activations.
+// the data-parallel axes if that takes longer, or the passes with what these collectives take from compute; then the updates,
+// which wait for all ranks' gradients, and gathers of updated weights. Memory: the fullest rank's model states and activations.
 #pragma once
 
 #include <cstdint>

@@ -141,4 +141,17 @@ std::vector<BarRow> bar_rows(const Program& program, const std::vector<TimedInst
   return rows;
 }
 
+std::array<double, kBarKinds.size()> seconds_by_kind(const std::vector<BarRow>& rows) {
+  std::array<double, kBarKinds.size()> seconds{};
+  double ranks = 0.0;
+  for (const BarRow& row : rows) {
+    ranks += row.alike;
+    for (const auto* bars : {&row.compute, &row.side}) {
+      for (const Bar& bar : *bars) seconds[static_cast<size_t>(bar.kind)] += row.alike * (bar.end_s - bar.start_s);
+    }
+  }
+  for (double& one : seconds) one /= std::max(ranks, 1.0);
+  return seconds;
+}
+
 }  // namespace weft

@@ -2,6 +2,7 @@
 // are one bar.
 #pragma once
 
+#include <array>
 #include <string_view>
 #include <vector>
 
@@ -38,6 +39,7 @@ struct Bar {
   int first = 0, last = 0;  ///< blocks [first, last)
   double start_s = 0.0, end_s = 0.0;
   std::vector<double> edges_s = {};  ///< start of each block after the first
+  int joined = 1;                    ///< bars that joined_bars() made it of; more: `kind` is the one with most of their time
 };
 
 /// Work of a class of identical ranks in a step.
@@ -52,5 +54,11 @@ struct BarRow {
 
 /// Returns a row per rank of `timed`, in its order. Bars are joined across gaps of up to 0.02 % of the whole time.
 std::vector<BarRow> bar_rows(const Program& program, const std::vector<TimedInstruction>& timed);
+
+/// Joins neighbours shorter than `least_s` into bars of about that length, whatever their kinds; longer bars stay.
+std::vector<Bar> joined_bars(std::vector<Bar> bars, double least_s);
+
+/// Seconds of each kind, mean per rank.
+std::array<double, kBarKinds.size()> seconds_by_kind(const std::vector<BarRow>& rows);
 
 }  // namespace weft

@@ -6,8 +6,11 @@
 #include <array>
 #include <iterator>
 #include <map>
+#include <numeric>
 #include <tuple>
+#include <utility>
 
+#include "weft/base/error.h"
 #include "weft/base/median.h"
 #include "weft/base/units.h"
 #include "weft/program/draw/bars.h"
@@ -18,10 +21,11 @@
 namespace weft {
 namespace {
 
-constexpr double kMinLength = 780.0, kMaxLength = 2680.0;  // of the axis
-constexpr double kForwardWidth = 22.0;                     // fits a number
-constexpr double kTop = 64.0, kMargin = 24.0;
+constexpr double kMinLength = 780.0;    // of the axis
+constexpr double kForwardWidth = 22.0;  // fits a number
+constexpr double kTop = 64.0, kTopWithoutHeading = 16.0, kMargin = 24.0;
 constexpr double kRowGap = 6.0;
+constexpr double kPanelTitle = 26.0;
 constexpr double kDigitWidth = 6.4;
 constexpr const char* kTrackColour = "#eeeef1";
 constexpr double kLeastBlockWidth = 4.0;
@@ -29,16 +33,19 @@ constexpr double kLeastWidth = 0.15;  // of a drawn bar: thinner ones are invisi
 
 class Svg {
  public:
-  Svg(const Program& program, const std::vector<TimedInstruction>& timed, const SvgOptions& options)
-      : program_(program), options_(options), rows_(bar_rows(program, timed)), scale_(0.0, 0.0) {
-    num_left_out_ = std::max<int>(0, static_cast<int>(rows_.size()) - options.max_rows);
-    rows_.resize(rows_.size() - num_left_out_);
+  Svg(const std::vector<SvgPanel>& panels, const SvgOptions& options)
+      : program_(*panels.front().program), options_(options), scale_(0.0, 0.0) {
+    double end_s = 0.0;
+    for (const SvgPanel& panel : panels) {
+      add_panel(panel);
+      end_s = std::max(end_s, end_of(panel.timed));
+    }
+    join_narrow(end_s);
     for (const BarRow& row : rows_) {
       side_rows_.push_back(side_rows(row));
       for (int side : side_rows_.back()) num_side_ = std::max(num_side_, side + 1);
       num_chunks_ = std::max(num_chunks_, row.num_chunks);
     }
-    const double end_s = end_of(timed);
     left_ = kMargin + 7.0 * static_cast<double>(longest_label()) + 10.0;
     scale_ =
         TimeScale(end_s, std::max(axis_length(end_s), kMargin + svg_heading_width(options_.title, options_.subtitle) - left_));
@@ -47,7 +54,7 @@ class Svg {
   }
 
   std::string draw() {
-    const double bottom = kTop + static_cast<double>(rows_.size()) * row_pitch();
+    const double bottom = row_top(rows_.size());
     const double width = left_ + scale_.length() + kMargin;
     const double height = bottom + 66.0 + (num_left_out_ > 0 ? 18.0 : 0.0);
     out_ = svg_opening(width, height) + svg_heading(kMargin, options_.title, options_.subtitle);
@@ -73,6 +80,30 @@ class Svg {
   }
   void text(double x, double y, const std::string& words, const char* attributes) { out_ += svg_text(x, y, words, attributes); }
 
+  void add_panel(const SvgPanel& panel) {
+    std::vector<BarRow> rows = bar_rows(*panel.program, panel.timed);
+    const int left_out = std::max<int>(0, static_cast<int>(rows.size()) - options_.max_rows);
+    rows.resize(rows.size() - left_out);
+    num_left_out_ += left_out;
+    if (!panel.title.empty()) titles_.emplace_back(rows_.size(), panel.title);
+    std::move(rows.begin(), rows.end(), std::back_inserter(rows_));
+  }
+
+  size_t num_bars() const {
+    return std::accumulate(rows_.begin(), rows_.end(), size_t{0},
+                           [](size_t sum, const BarRow& row) { return sum + row.compute.size() + row.side.size(); });
+  }
+
+  void join_narrow(double end_s) {
+    if (options_.max_bars == 0) return;
+    for (double least_s = end_s / options_.max_length; num_bars() > options_.max_bars && least_s < end_s; least_s *= 2.0) {
+      for (BarRow& row : rows_) {
+        row.compute = joined_bars(std::move(row.compute), least_s);
+        row.side = joined_bars(std::move(row.side), least_s);
+      }
+    }
+  }
+
   static std::vector<int> side_rows(const BarRow& row) {
     std::vector<Interval> intervals;
     intervals.reserve(row.side.size());
@@ -89,7 +120,8 @@ class Svg {
       }
     }
     if (forwards.empty()) return kMinLength;
-    return std::clamp(kForwardWidth * end_s / median(std::move(forwards)), kMinLength, kMaxLength);
+    return std::clamp(kForwardWidth * end_s / median(std::move(forwards)), kMinLength,
+                      std::max(kMinLength, options_.max_length));
   }
 
   std::string label_of(const BarRow& row) const {
@@ -102,8 +134,12 @@ class Svg {
     return longest;
   }
 
+  double top() const { return options_.title.empty() && options_.subtitle.empty() ? kTopWithoutHeading : kTop; }
   double row_pitch() const { return height_of_row_ + num_side_ * side_height_ + kRowGap; }
-  double row_top(size_t row) const { return kTop + static_cast<double>(row) * row_pitch(); }
+  double row_top(size_t row) const {
+    const auto above = std::count_if(titles_.begin(), titles_.end(), [row](const auto& title) { return title.first <= row; });
+    return top() + static_cast<double>(row) * row_pitch() + static_cast<double>(above) * kPanelTitle;
+  }
   double numbers_size() const { return rows_.size() > 16 ? kSvgFontSize - 1.0 : kSvgFontSize; }
 
   void tracks() {
@@ -112,6 +148,8 @@ class Svg {
       put("<rect x=\"{:.1f}\" y=\"{:.1f}\" width=\"{:.1f}\" height=\"{:.1f}\"/>\n", left_, row_top(row), scale_.length(),
           height_of_row_ + num_side_ * side_height_);
     }
+    put("</g>\n<g class=\"panel\">\n");
+    for (const auto& [row, title] : titles_) text(kMargin, row_top(row) - 8.0, title, "font-weight=\"bold\"");
     put("</g>\n<g class=\"label\" text-anchor=\"end\">\n");
     for (size_t row = 0; row < rows_.size(); ++row) {
       put("<text x=\"{:.1f}\" y=\"{:.1f}\">{}</text>\n", left_ - 8.0, row_top(row) + height_of_row_ / 2 + 4.0,
@@ -125,7 +163,7 @@ class Svg {
     const std::string unit = fmt::format(" {}", scale_.unit());
     for (const TimeScale::Mark& mark : scale_.marks(70.0)) {
       const double x = left_ + mark.position;
-      put("<path d=\"M{0:.1f} {1:.1f}V{2:.1f}\" stroke=\"#ccc\" stroke-width=\"0.7\"/>\n", x, kTop - 4.0, bottom + 2.0);
+      put("<path d=\"M{0:.1f} {1:.1f}V{2:.1f}\" stroke=\"#ccc\" stroke-width=\"0.7\"/>\n", x, top() - 4.0, bottom + 2.0);
       put("<text x=\"{:.1f}\" y=\"{:.1f}\">{}{}</text>\n", x, bottom + 15.0, mark.label, mark.position > 0.0 ? unit : "");
     }
     put("</g>\n");
@@ -170,6 +208,7 @@ class Svg {
   // Tooltip of the bar.
   std::string hint(const Bar& bar) const {
     std::string result(name(bar.kind));
+    if (bar.joined > 1) result = fmt::format("{} pieces, most of it {}", bar.joined, result);
     if (bar.first < bar.last) {
       result += fmt::format(", {}", program_.block_names[bar.first]);
       if (bar.last > bar.first + 1) result += fmt::format(" to {}", program_.block_names[bar.last - 1]);
@@ -218,7 +257,8 @@ class Svg {
   const Program& program_;
   const SvgOptions& options_;
   std::vector<BarRow> rows_;
-  std::vector<std::vector<int>> side_rows_;  // by row, of its side bars
+  std::vector<std::pair<size_t, std::string>> titles_;  // of panels, by their first row
+  std::vector<std::vector<int>> side_rows_;             // by row, of its side bars
   TimeScale scale_;
   int num_left_out_ = 0, num_side_ = 0, num_chunks_ = 1;
   double height_of_row_ = 0.0, side_height_ = 0.0, left_ = 0.0;
@@ -230,7 +270,12 @@ class Svg {
 }  // namespace
 
 std::string draw_svg(const Program& program, const std::vector<TimedInstruction>& timed, const SvgOptions& options) {
-  return Svg(program, timed, options).draw();
+  return draw_svg({{.program = &program, .timed = timed}}, options);
+}
+
+std::string draw_svg(const std::vector<SvgPanel>& panels, const SvgOptions& options) {
+  if (panels.empty()) throw InputError("a picture of steps: there is none");
+  return Svg(panels, options).draw();
 }
 
 }  // namespace weft

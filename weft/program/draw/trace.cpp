@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 #include <nlohmann/json.hpp>
 
@@ -37,6 +38,23 @@ class Writer {
     const std::string title = row == 0 ? std::string(name(lane)) : fmt::format("{} {}", name(lane), row + 1);
     metadata("thread_name", rank, thread_of(lane, row), {{"name", title}});
     metadata("thread_sort_index", rank, thread_of(lane, row), {{"sort_index", thread_of(lane, row)}});
+  }
+
+  /// A slice within a rank's instructions, or on the critical path: a process after those of the ranks.
+  void slice(const TraceSlice& x) {
+    const int64_t start = nanoseconds(x.start_s);
+    add({{"name", x.name},
+         {"cat", x.category},
+         {"ph", "X"},
+         {"ts", microseconds(start)},
+         {"dur", microseconds(nanoseconds(x.end_s) - start)},
+         {"pid", x.rank == kCriticalPath ? program_.world_size() : x.rank},
+         {"tid", thread_of(Lane::compute, x.track)}});
+  }
+
+  void critical_path() {
+    metadata("process_name", program_.world_size(), 0, {{"name", "critical path"}});
+    metadata("process_sort_index", program_.world_size(), 0, {{"sort_index", -1}});
   }
 
   void event(const TimedInstruction& timed, int row) {
@@ -121,7 +139,8 @@ void write_rank(const Program& program, const TimedInstruction* begin, const Tim
 
 }  // namespace
 
-void write_trace(const Program& program, const std::vector<TimedInstruction>& timed, const TraceSink& out) {
+void write_trace(const Program& program, const std::vector<TimedInstruction>& timed, const TraceSink& out,
+                 const std::vector<TraceSlice>& slices) {
   if (timed.empty()) return out("[]\n");
   check_timed(program, timed);
   Writer writer(program, out);
@@ -131,6 +150,9 @@ void write_trace(const Program& program, const std::vector<TimedInstruction>& ti
     write_rank(program, timed.data() + begin, timed.data() + end, writer);
     begin = end;
   }
+  const auto is_on_path = [](const TraceSlice& x) { return x.rank == kCriticalPath; };
+  if (std::any_of(slices.begin(), slices.end(), is_on_path)) writer.critical_path();
+  for (const TraceSlice& slice : slices) writer.slice(slice);
   writer.finish();
 }
 

@@ -8,6 +8,7 @@
 
 #include "weft/base/error.h"
 #include "weft/base/printable.h"
+#include "weft/exported/exported_model.h"
 #include "weft/models/gpt.h"
 #include "weft/models/llama.h"
 #include "weft/models/resnet.h"
@@ -89,6 +90,19 @@ RoughSize resnet_size(const ModelRecipe& m) {
   return {.sample_bytes = 400.0 * pixels * depth, .weights = 1e6 * depth + 2048.0 * static_cast<double>(m.classes)};
 }
 
+Model build_exported(const ModelRecipe& r) {
+  return exported_model({.path = r.path,
+                         .blocks = r.blocks,
+                         .reads_tokens = reads_tokens(r),
+                         .sample_shape = reads_tokens(r) ? std::vector<int64_t>{r.context} : sample_shape(r),
+                         .classes = reads_tokens(r) ? r.vocabulary : r.classes});
+}
+
+RoughSize exported_rough_size(const ModelRecipe& r) {
+  const ExportedSize size = exported_size(r.path);
+  return {.sample_bytes = size.sample_bytes, .weights = size.weights};
+}
+
 struct NamedModel {
   std::string_view name;
   bool reads_tokens;  ///< otherwise images
@@ -96,11 +110,10 @@ struct NamedModel {
   RoughSize (*size)(const ModelRecipe& recipe);
 };
 
-constexpr NamedModel kModels[] = {{"gpt", true, build_gpt, gpt_size},
-                                  {"llama", true, build_llama, llama_size},
-                                  {"cnn", false, build_cnn, cnn_size},
-                                  {"mlp", false, build_mlp, mlp_size},
-                                  {"resnet", false, build_resnet, resnet_size}};
+constexpr NamedModel kModels[] = {
+    {"gpt", true, build_gpt, gpt_size},           {"llama", true, build_llama, llama_size},
+    {"cnn", false, build_cnn, cnn_size},          {"mlp", false, build_mlp, mlp_size},
+    {"resnet", false, build_resnet, resnet_size}, {kExportedName, false, build_exported, exported_rough_size}};
 
 const NamedModel& named(const ModelRecipe& recipe) {
   for (const NamedModel& model : kModels) {
@@ -118,7 +131,13 @@ std::vector<std::string> model_names() {
   return names;
 }
 
-bool reads_tokens(const ModelRecipe& recipe) { return named(recipe).reads_tokens; }
+bool reads_tokens(const ModelRecipe& recipe) {
+  return named(recipe).reads_tokens || (recipe.name == kExportedName && recipe.inputs == "tokens");
+}
+
+std::string initial_weights(const ModelRecipe& recipe) {
+  return recipe.weights.empty() && recipe.name == kExportedName ? recipe.path : recipe.weights;
+}
 
 Model build_model(const ModelRecipe& recipe) {
   Model model = named(recipe).build(recipe);

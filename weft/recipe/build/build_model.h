@@ -13,6 +13,12 @@ namespace weft {
 /// Returns the recipe's model. Its parameters are on the meta device: nothing is allocated until a FlatModel binds them.
 Model build_model(const ModelRecipe& recipe);
 
+/// The model.name of a model from a file.
+inline constexpr const char* kExportedName = "exported";
+
+/// Weights that a run starts from: model.weights, or else those in the file of an exported model; empty: random.
+std::string initial_weights(const ModelRecipe& recipe);
+
 /// Valid values of model.name.
 std::vector<std::string> model_names();
 /// Returns true if the model reads tokens, false if images.

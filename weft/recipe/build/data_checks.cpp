@@ -142,6 +142,9 @@ void check_model_and_data(const Recipe& recipe) {
          nearest_divisor(model.width, model.heads, kMostHeads));
   }
   if (model.name == "llama") check_llama(recipe);
+  if (model.name == kExportedName && model.path.empty()) {
+    fail(recipe, "model.path is missing: model.name = \"exported\" needs the file that torch.export.save() wrote");
+  }
   const NamedData& named = named_data(data.name);
   const bool is_text = reads_tokens(model);
   if (is_text ? !named.is_tokens : !named.is_images) {

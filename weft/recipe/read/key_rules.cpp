@@ -7,6 +7,7 @@
 
 #include "weft/recipe/build/build_model.h"
 #include "weft/recipe/data_names.h"
+#include "weft/recipe/read/recipe_paths.h"
 #include "weft/recipe/read/recipe_values.h"
 #include "weft/recipe/recipe_failure.h"
 
@@ -15,6 +16,7 @@ namespace {
 
 using R = const Recipe&;
 
+bool is_exported(R r) { return r.model.name == kExportedName; }
 bool is_of_images(R r) { return !reads_tokens(r.model); }
 
 /// Returns true if the data, or any part of a mixture, satisfies `is`.
@@ -32,6 +34,8 @@ bool has_columns(R r) {
 bool has_image_files(R r) { return is_of_images(r) && named_data(r.data.name).channels == 0; }
 bool has_axes(R r) { return r.layout.style == "mesh" || r.layout.style == "auto"; }
 bool has_folder(R r) { return !r.save.folder.empty(); }
+bool keeps_records(R r) { return !records_place(r).empty(); }
+bool keeps_files(R r) { return !records_folder(r).empty(); }
 bool is_sharded(R r, std::string_view least) {
   return r.layout.shard_level == "parameters" || (least == "gradients" && r.layout.shard_level == least);
 }
@@ -40,6 +44,9 @@ constexpr Unread kRefused = Unread::refused, kStands = Unread::stands, kPlanned 
 
 constexpr KeyRule kModelRules[] = {
     {"model.name"},
+    {"model.path", kRefused, "model.name = \"exported\"", is_exported},
+    {"model.blocks", kRefused, "model.name = \"exported\"", is_exported},
+    {"model.inputs", kRefused, "model.name = \"exported\"", is_exported},
     {"model.layers", kStands},
     {"model.heads", kStands},
     {"model.kv_heads", kStands},
@@ -207,6 +214,13 @@ constexpr KeyRule kRunRules[] = {
     {"run.ports"},
     {"run.restarts"},
     {"run.name"},
+    {"run.folder"},
+    {"run.log_every", kRefused, "run.folder or save.folder", keeps_records},
+    {"run.tensorboard", kRefused, "run.folder or save.folder on disk", keeps_files},
+    {"run.csv", kRefused, "run.folder or save.folder on disk", keeps_files},
+    {"run.histograms_every", kRefused, "run.tensorboard", [](R r) { return r.run.tensorboard && keeps_files(r); }},
+    {"run.audit_every"},
+    {"run.stop_on"},
     {"run.resume"},
     {"save.folder"},
     {"save.every", kRefused, "save.folder", has_folder},

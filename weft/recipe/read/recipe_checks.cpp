@@ -158,6 +158,9 @@ void check_target(const Recipe& recipe) {
   } catch (const InputError& error) {
     fail(recipe, "run.target = {}", error.what());
   }
+  if (recipe.run.graph && recipe.run.histograms_every) {
+    fail(recipe, "run.histograms_every with run.graph: a replayed step keeps no gradients; leave one of them out");
+  }
   if (!recipe.run.target.empty() && !recipe.run.evaluate_every) {
     fail(recipe, "run.target = \"{}\" needs run.evaluate_every: evaluations decide whether it is reached", recipe.run.target);
   }

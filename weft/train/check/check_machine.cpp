@@ -14,11 +14,11 @@
 #include "weft/comm/world_hosts.h"
 #include "weft/train/check/collective_checks.h"
 #include "weft/train/check/device_checks.h"
-#include "weft/train/check/gathered_texts.h"
 #include "weft/train/check/host_checks.h"
 #include "weft/train/check/layout_checks.h"
 #include "weft/train/check/link_checks.h"
 #include "weft/train/run/options_of_recipe.h"
+#include "weft/train/trainer/gathered_texts.h"
 
 namespace weft {
 

@@ -24,8 +24,8 @@
 #include "weft/comm/call/shard_range.h"
 #include "weft/comm/host/host_name.h"
 #include "weft/comm/world_hosts.h"
-#include "weft/train/check/gathered_texts.h"
 #include "weft/train/measure/link_times.h"
+#include "weft/train/trainer/gathered_texts.h"
 
 namespace weft {
 

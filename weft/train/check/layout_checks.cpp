@@ -19,12 +19,12 @@
 #include "weft/recipe/build/build_model.h"
 #include "weft/recipe/build/build_optimizer.h"
 #include "weft/recipe/read/read_recipe.h"
-#include "weft/train/check/gathered_texts.h"
 #include "weft/train/compare/batch_source.h"
 #include "weft/train/compare/compare_layouts.h"
 #include "weft/train/compare/comparison_text.h"
 #include "weft/train/measure/step_memory.h"
 #include "weft/train/run/options_of_recipe.h"
+#include "weft/train/trainer/gathered_texts.h"
 
 namespace weft {
 

@@ -27,9 +27,9 @@ constexpr double kAtKinks = 4.0;        ///< factor on the effect of wider noise
 constexpr int kNoiseRuns = 3;           ///< several: a single number's noise has the same sign in half of the runs
 
 /// Chooses the runs, on rank 0.
-class Comparison {
+class ComparedRuns {
  public:
-  Comparison(const LayoutsToCompare& compared, LayoutRuns& runs)
+  ComparedRuns(const LayoutsToCompare& compared, LayoutRuns& runs)
       : compared_(compared), runs_(runs), switches_(layout_switches(compared.layout)) {
     result_.layout = text_of(compared.layout, switches_);
     result_.steps = compared.trained.steps;
@@ -230,7 +230,7 @@ void check(const World& world, const LayoutsToCompare& compared) {
 }
 
 LayoutComparison lead(const LayoutsToCompare& compared, LayoutRuns& runs) {
-  LayoutComparison result = Comparison(compared, runs)();
+  LayoutComparison result = ComparedRuns(compared, runs)();
   runs.end(std::string(name(result.match)));
   return result;
 }

@@ -40,7 +40,7 @@
 namespace weft {
 namespace {
 
-using Call = std::function<void()>;
+using TimedCall = std::function<void()>;
 
 // [rows, columns, inner] of a linear layer's forward: tokens, outputs, inputs.
 constexpr std::array<std::array<int64_t, 3>, 15> kProducts = {{{64, 64, 64},
@@ -85,11 +85,12 @@ constexpr std::array<PoolShape, 6> kPools = {
 constexpr std::array<std::array<int64_t, 2>, 7> kRows = {
     {{1, 64}, {64, 192}, {512, 192}, {2048, 192}, {2048, 768}, {4096, 768}, {8192, 1024}}};
 
-constexpr double kLeastDifference = 0.1;  ///< of two times, as a share of the longer one
+constexpr double kLeastShare = 0.1;  ///< of two times, as a share of the longer one
 
 class OperatorSampler {
  public:
-  OperatorSampler(at::Device device, int turns, const Call& before) : device_(device), before_(before), clock_(device, turns) {}
+  OperatorSampler(at::Device device, int turns, const TimedCall& before)
+      : device_(device), before_(before), clock_(device, turns) {}
 
   void measure(at::ScalarType type) {
     options_ = at::TensorOptions(type).device(device_);
@@ -114,23 +115,23 @@ class OperatorSampler {
   std::vector<OperatorSample> take() { return std::move(samples_); }
 
  private:
-  double seconds(const Call& call) const {
+  double seconds(const TimedCall& call) const {
     before_();
     return clock_.seconds(call);
   }
   void add(OperatorClass of, const OperatorLoad& load, double seconds) {
     samples_.push_back({of, element_bytes_, load, seconds});
   }
-  void add(const OperatorWork& work, const Call& call) { add(class_of(work), load_of(work), seconds(call)); }
+  void add(const OperatorWork& work, const TimedCall& call) { add(class_of(work), load_of(work), seconds(call)); }
 
   /// What a call takes longer than another; 0 if most of the difference may be noise.
   void add_difference(const OperatorWork& work, double longer, double shorter) {
     const double difference = longer - shorter;
-    add(class_of(work), load_of(work), difference >= kLeastDifference * longer ? difference : 0.0);
+    add(class_of(work), load_of(work), difference >= kLeastShare * longer ? difference : 0.0);
   }
 
   /// An operator that reads or writes all of these tensors.
-  void add(MemoryClass of, bool is_backward, std::initializer_list<at::Tensor> tensors, const Call& call) {
+  void add(MemoryClass of, bool is_backward, std::initializer_list<at::Tensor> tensors, const TimedCall& call) {
     add(memory_work(of, is_backward, tensors), call);
   }
   OperatorWork memory_work(MemoryClass of, bool is_backward, std::initializer_list<at::Tensor> tensors) const {
@@ -300,7 +301,7 @@ class OperatorSampler {
   }
 
   at::Device device_;
-  const Call& before_;
+  const TimedCall& before_;
   OperatorClock clock_;
   at::TensorOptions options_;
   int element_bytes_ = 4;

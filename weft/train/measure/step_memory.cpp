@@ -21,10 +21,27 @@ StepMemory step_memory(const Recipe& recipe, const ResolvedLayout& layout, const
   return {ledger.device_peak(), ledger.peak_total()};
 }
 
+namespace {
+
+/// Whether LibTorch multiplies bf16 by oneDNN (ideep::has_bf16_type_support()).
+bool onednn_multiplies_bf16() {
+  return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512vl") &&
+         __builtin_cpu_supports("avx512dq");
+}
+
+bool has_bf16_instructions() { return __builtin_cpu_supports("avx512bf16"); }
+
+}  // namespace
+
 int64_t packed_for_products(const Recipe& recipe, const ResolvedLayout& layout) {
-  if (layout.options.precision != Precision::bf16 || !__builtin_cpu_supports("avx512bf16")) return 0;
-  const int64_t rows = layout.micro_batch * recipe.model.context / layout.cp + recipe.model.width;
-  return 4 * 2 * rows * recipe.model.width / layout.tp;
+  if (layout.options.precision != Precision::bf16 || !onednn_multiplies_bf16()) return 0;
+  const int64_t width = recipe.model.width, rows = layout.micro_batch * recipe.model.context / layout.cp;
+  return 4 * 2 * (rows + width) * width / layout.tp + (has_bf16_instructions() ? 0 : 4 * rows * width);
+}
+
+int64_t packed_for_updates(const Recipe& recipe) {
+  const bool emulates = onednn_multiplies_bf16() && !has_bf16_instructions();
+  return recipe.optimizer.name == "muon" && emulates ? 4 * 4 * recipe.model.width * recipe.model.width : 0;
 }
 
 int64_t flags_of_checks(const ResolvedLayout& layout) {

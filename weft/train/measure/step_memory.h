@@ -28,10 +28,13 @@ struct StepMemory {
 StepMemory step_memory(const Recipe& recipe, const ResolvedLayout& layout, const World& world, const Batch& batch,
                        const GroupOptions& communication);
 
-/// Bytes of activations beyond the forecast: on a processor with bf16 multiplication, oneDNN first reorders the operands, in
+/// Bytes of activations beyond the forecast, at most: on a processor with AVX-512, oneDNN first reorders bf16 operands, in
 /// memory from LibTorch's allocator, which the device-independent forecast does not include. The largest are those of the
-/// second linear layer: hidden values four times as wide as a block's output, and its weights.
+/// second linear layer: hidden values four times as wide as a block's output, and its weights. Without instructions for bf16
+/// it also keeps the sums of a block's output in float32.
 int64_t packed_for_products(const Recipe& recipe, const ResolvedLayout& layout);
+/// The same of the optimizer's state: Muon multiplies in bf16; the sums of its largest matrix in float32.
+int64_t packed_for_updates(const Recipe& recipe);
 
 /// The same on other devices: flags of id checks, which a step keeps until its loss is read. Each takes 512 bytes.
 int64_t flags_of_checks(const ResolvedLayout& layout);

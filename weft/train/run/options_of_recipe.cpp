@@ -136,4 +136,16 @@ TrainerOptions trainer_options(const Recipe& recipe, const ResolvedLayout& layou
                             .timeout = timeout_of(recipe)}};
 }
 
+TrainerOptions trainer_options(const Recipe& recipe, const Plan& plan, const RunLengths& lengths, at::Device device) {
+  TrainerOptions options = trainer_options(recipe, plan.layout, device);
+  options.program = plan.program;
+  options.ramp = recipe.batch.ramp;
+  options.ramp_programs = plan.ramp;
+  options.program_is_verified = true;
+  options.learning_rate = learning_rate_of(recipe, lengths);
+  options.rate_phases = rate_phases_of(recipe);
+  options.audit_every = lengths.audit_every;
+  return options;
+}
+
 }  // namespace weft

@@ -7,7 +7,7 @@
 #include "weft/comm/mesh.h"
 #include "weft/comm/world.h"
 #include "weft/data/loader.h"
-#include "weft/plan/layout/resolve.h"
+#include "weft/plan/layout/plan.h"
 #include "weft/recipe/recipe.h"
 #include "weft/train/run/run_lengths.h"
 #include "weft/train/trainer/trainer.h"
@@ -44,5 +44,8 @@ std::string learning_rate_rule(const Recipe& recipe);
 /// The trainer's options, without the program, which is in the plan. The learning rate is the optimizer's until the data is
 /// known.
 TrainerOptions trainer_options(const Recipe& recipe, const ResolvedLayout& layout, at::Device device);
+
+/// The trainer's options with the programs of the recipe's plan, the ramp and the schedule of a run of these lengths.
+TrainerOptions trainer_options(const Recipe& recipe, const Plan& plan, const RunLengths& lengths, at::Device device);
 
 }  // namespace weft

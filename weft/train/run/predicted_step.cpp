@@ -15,7 +15,7 @@ namespace weft {
 
 namespace {
 
-constexpr double kMiB = 1 << 20;
+constexpr double kMebibyte = 1 << 20;
 
 /// Reuses the run's plan unless the hardware file is of another kind of device than the run's.
 RecipeSimulation simulation_of(const Recipe& recipe, const Plan& plan, const Hardware& hardware, const std::string& path) {
@@ -35,7 +35,7 @@ StepPrediction simulated_step(const Recipe& recipe, const Plan& plan, double hel
     bytes = std::max(bytes, on_cpu ? rank.memory.total() : rank.memory.reserved_bytes);
   return StepPrediction{.hardware = hardware.name,
                         .step_s = step.step_s,
-                        .memory_mb = (on_cpu ? held_mb : 0.0) + static_cast<double>(bytes) / kMiB};
+                        .memory_mb = (on_cpu ? held_mb : 0.0) + static_cast<double>(bytes) / kMebibyte};
 }
 
 }  // namespace

@@ -14,7 +14,7 @@ namespace {
 bool is_compared(const FileKey& key) {
   if (key.section == "run") {
     return key.name == "steps" || key.name == "epochs" || key.name == "samples" || key.name == "tokens" ||
-           key.name == "evaluate_every" || key.name == "target";
+           key.name == "evaluate_every" || key.name == "target" || key.name == "stop_on";
   }
   const bool is_place = key.name == "path" || key.name == "evaluation_path";
   return key.section == "model" || key.section == "save" || (key.section.starts_with("data") && !is_place);

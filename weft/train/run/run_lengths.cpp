@@ -36,7 +36,10 @@ RunLengths run_lengths(const Recipe& recipe, int64_t training_samples) {
   const RunLengths lengths{.steps = steps_of(length, measure),
                            .warmup = steps_of(recipe.optimizer.warmup, measure),
                            .decay_every = steps_of(recipe.optimizer.decay_every, measure),
+                           .audit_every = steps_of(recipe.run.audit_every, measure),
+                           .histograms_every = steps_of(recipe.run.histograms_every, measure),
                            .evaluate_every = recipe.run.evaluate_every.counted_by(measure),
+                           .log_every = recipe.run.log_every.counted_by(measure),
                            .save_every = recipe.save.every.counted_by(measure),
                            .keep_every = recipe.save.keep_every.counted_by(measure),
                            .memory_every = recipe.save.memory_every.counted_by(measure)};

@@ -172,6 +172,7 @@ bool RunSaver::is_any_asked() const {
 }
 
 void RunSaver::save(Overlap beside) {
+  before_save_();
   saved_step_ = trainer_.steps_done();
   const std::string path =
       fmt::format("{}{}{}", recipe_.folder, recipe_.folder.ends_with('/') ? "" : "/", checkpoint_name(*saved_step_));
@@ -206,6 +207,7 @@ void RunSaver::resumed_from(std::optional<int64_t> checkpoint, const RunClock& c
 }
 
 void RunSaver::take_snapshot() {
+  before_save_();
   const Stopwatch stalled;
   trainer_.save_to(*board_);
   ++totals_.snapshots;
@@ -220,6 +222,7 @@ void RunSaver::finish() {
 
 void RunSaver::report(SaveReport report, double stood_still_s) {
   ++totals_.saves;
+  report.step = saving_step_;
   report.copied_s += stood_still_s;
   report.waited_s += std::exchange(waited_s_, 0.0);
   totals_.stall_s += report.copied_s + report.waited_s;

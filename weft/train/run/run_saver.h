@@ -6,6 +6,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 
 #include "weft/base/run_board.h"
 #include "weft/checkpoint/storage/storage.h"
@@ -64,6 +65,8 @@ class RunSaver {
   bool before_steps(const RunClock& now);
   /// Makes each save check these locks, on rank 0. `on_note` gets lines about save.folder and save.upload.
   void hold(HeldFolders held, std::function<void(const std::string&)> on_note);
+  /// Called on every rank before each save and snapshot.
+  void before_save(std::function<void()> call) { before_save_ = std::move(call); }
   /// Records that the run resumed from a checkpoint after this many steps, at that time; empty: from none.
   void resumed_from(std::optional<int64_t> checkpoint, const RunClock& clock);
   /// Waits for the save in progress, and calls StopRequest::saved if the state after the last step is saved.
@@ -72,6 +75,8 @@ class RunSaver {
   /// ranks other than 0. This may take long, so no rank may wait for rank 0 meanwhile. A run that was asked to end leaves the
   /// copy to the next run, and says so.
   std::string finish_second_place(bool asked_to_end);
+  /// Step of the last save, or of the checkpoint resumed from; empty: none.
+  std::optional<int64_t> saved_step() const { return saved_step_; }
   const SaveTotals& totals() const { return totals_; }  ///< so far
 
  private:
@@ -99,6 +104,7 @@ class RunSaver {
   int64_t saving_step_ = 0;            ///< step of the save in progress
   HeldFolders held_;
   std::function<void(const std::string&)> on_note_;
+  std::function<void()> before_save_ = [] {};
   std::shared_ptr<OldCheckpoints> old_;
   std::shared_ptr<SecondPlace> second_;
   double waited_s_ = 0.0;  ///< wait of the save in progress for the previous one

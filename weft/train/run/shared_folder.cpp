@@ -18,13 +18,13 @@ namespace {
 
 constexpr const char* kMark = ".weft.shared-";
 constexpr double kShownWithin_s = 3.0;
-constexpr std::chrono::milliseconds kLookEvery{50};
+constexpr std::chrono::milliseconds kLookAgain{50};
 
 bool appears(Storage& storage, const std::string& path) {
   const Stopwatch time;
   while (!storage.has(path)) {
     if (time.seconds() > kShownWithin_s) return false;
-    std::this_thread::sleep_for(kLookEvery);
+    std::this_thread::sleep_for(kLookAgain);
   }
   return true;
 }

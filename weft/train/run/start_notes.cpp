@@ -23,16 +23,40 @@ std::vector<std::string> resume_notes(const Resumed& resumed, int64_t steps) {
   return notes;
 }
 
+namespace {
+
+/// The first few names.
+std::string first_of(const std::vector<std::string>& names) {
+  constexpr size_t kMost = 4;
+  const size_t shown = std::min(names.size(), kMost);
+  std::string text;
+  for (size_t i = 0; i < shown; ++i) text += fmt::format("{}'{}'", i > 0 ? ", " : "", names[i]);
+  return names.size() > shown ? fmt::format("{} and {} more", text, names.size() - shown) : text;
+}
+
+}  // namespace
+
+std::vector<std::string> frozen_notes(const FlatModel& model) {
+  std::vector<std::string> frozen;
+  int64_t elements = 0, all = 0, parameters = 0;
+  for (const Param& param : model.params()) {
+    if (param.group == ParamGroup::statistic) continue;
+    ++parameters;
+    all += param.whole_numel();
+    if (param.group != ParamGroup::frozen) continue;
+    frozen.push_back(param.name);
+    elements += param.whole_numel();
+  }
+  if (frozen.empty()) return {};
+  return {fmt::format("frozen, not trained: {} of {}, {:.1f} % of the weights: {}", frozen.size(),
+                      counted(parameters, "parameter"), 100.0 * static_cast<double>(elements) / static_cast<double>(all),
+                      first_of(frozen))};
+}
+
 std::vector<std::string> weights_notes(const std::string& path, const WeightsReport& report) {
-  std::vector<std::string> notes = {fmt::format("starting from {}", path)};
+  std::vector<std::string> notes = {
+      fmt::format("starting from {}: weights alone; optimizer state is new, and the data begins at its first sample", path)};
   notes.insert(notes.end(), report.notes.begin(), report.notes.end());
-  const auto first_of = [](const std::vector<std::string>& names) {
-    constexpr size_t kMost = 4;
-    const size_t shown = std::min(names.size(), kMost);
-    std::string text;
-    for (size_t i = 0; i < shown; ++i) text += fmt::format("{}'{}'", i > 0 ? ", " : "", names[i]);
-    return names.size() > shown ? fmt::format("{} and {} more", text, names.size() - shown) : text;
-  };
   if (!report.skipped.empty()) notes.push_back(fmt::format("left random by model.weights_skip: {}", first_of(report.skipped)));
   if (!report.unused.empty()) notes.push_back(fmt::format("unused by the model: {}", first_of(report.unused)));
   return notes;

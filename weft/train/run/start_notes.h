@@ -7,6 +7,7 @@
 
 #include "weft/base/run_board.h"
 #include "weft/data/data_note.h"
+#include "weft/nn/flat/flat_model.h"
 #include "weft/plan/layout/resolve.h"
 #include "weft/recipe/build/open_data.h"
 #include "weft/train/run/resume.h"
@@ -19,6 +20,9 @@ std::vector<std::string> resume_notes(const Resumed& resumed, int64_t steps);
 
 /// Notes on the weights file started from.
 std::vector<std::string> weights_notes(const std::string& path, const WeightsReport& report);
+
+/// Parameters that are not trained; empty: all are.
+std::vector<std::string> frozen_notes(const FlatModel& model);
 
 /// Cost of a failure, if these ranks were restarted and resume after `step`; empty: they were not.
 std::vector<std::string> restart_notes(const RunBoard& board, int64_t step);

@@ -2,16 +2,18 @@
 
 namespace weft {
 
-StepReport report_of(const TakenStep& taken, const Meter& meter, int64_t steps, double tokens) {
-  const double rate = meter.recent_steps_per_s(), samples = meter.recent_samples_per_s();
+StepReport report_of(const TakenStep& taken, const Meter& meter, int64_t steps, double tokens, double samples) {
+  const double rate = meter.recent_steps_per_s(), samples_per_s = meter.recent_samples_per_s();
   return {.step = taken.step + 1,
           .steps = steps,
           .loss = taken.result.loss,
           .norm = taken.result.norm,
           .lr = taken.rate,
-          .samples_per_s = samples,
-          .tokens_per_s = samples * tokens,
-          .seconds_left = rate > 0 ? static_cast<double>(steps - taken.step - 1) / rate : -1.0};
+          .samples_per_s = samples_per_s,
+          .tokens_per_s = samples_per_s * tokens,
+          .seconds_left = rate > 0 ? static_cast<double>(steps - taken.step - 1) / rate : -1.0,
+          .samples = samples,
+          .tokens = samples * tokens};
 }
 
 void StepResults::submit(Loader& loader) {

@@ -20,8 +20,8 @@ struct TakenStep {
   double seconds = 0.0;  ///< from its begin, or the result before it if that came later
 };
 
-/// What is told of a step of a run of `steps`, with samples of `tokens`.
-StepReport report_of(const TakenStep& taken, const Meter& meter, int64_t steps, double tokens);
+/// What is told of a step of a run of `steps`, with samples of `tokens`, after `samples` of them.
+StepReport report_of(const TakenStep& taken, const Meter& meter, int64_t steps, double tokens, double samples);
 
 class StepResults {
  public:

@@ -8,7 +8,6 @@
 #include "weft/base/error.h"
 #include "weft/base/units.h"
 #include "weft/checkpoint/atomic_file.h"
-#include "weft/program/draw/trace.h"
 
 namespace weft {
 
@@ -22,9 +21,22 @@ int64_t traced_step(const std::string& path, std::optional<int64_t> asked, int64
   return path.empty() ? 0 : asked.value_or(std::min<int64_t>(3, steps));
 }
 
-void write_trace_file(const std::string& path, const Program& program, const std::vector<TimedInstruction>& timed) {
+void check_profiled_steps(const std::optional<StepRange>& range, int64_t steps) {
+  constexpr int64_t kMost = 100;
+  if (!range) return;
+  if (range->first < 1 || range->last < range->first || range->last - range->first >= kMost) {
+    throw InputError(fmt::format("steps {}-{} cannot be profiled: give the first and the last, counted from 1, of at most {}",
+                                 range->first, range->last, kMost));
+  }
+  if (range->last <= steps) return;
+  throw InputError(fmt::format("step {} cannot be profiled: the run has {}", range->last, counted(steps, "step")));
+}
+
+void write_trace_file(const std::string& path, const Program& program, const std::vector<TimedInstruction>& timed,
+                      const std::vector<TraceSlice>& slices) {
   AtomicFile file(path);
-  write_trace(program, timed, [&file](std::string_view part) { file.write(part.data(), part.size()); });
+  write_trace(
+      program, timed, [&file](std::string_view part) { file.write(part.data(), part.size()); }, slices);
   file.commit();
 }
 

@@ -2,7 +2,6 @@
 
 #include <ATen/Parallel.h>
 
-#include <filesystem>
 #include <memory>
 #include <optional>
 #include <string>
@@ -13,37 +12,39 @@
 #include "weft/recipe/build/build_model.h"
 #include "weft/recipe/build/build_optimizer.h"
 #include "weft/recipe/build/open_data.h"
+#include "weft/recipe/read/recipe_paths.h"
 #include "weft/recipe/read/recipe_values.h"
 #include "weft/recipe/run_target.h"
-#include "weft/report/loss_trend.h"
-#include "weft/report/meter.h"
 #include "weft/train/run/data_text.h"
 #include "weft/train/run/evaluation_sets.h"
 #include "weft/train/run/final_report.h"
 #include "weft/train/run/options_of_recipe.h"
+#include "weft/train/run/parameter_looks.h"
 #include "weft/train/run/predicted_step.h"
 #include "weft/train/run/recipe_agreement.h"
 #include "weft/train/run/resume.h"
+#include "weft/train/run/run_records.h"
 #include "weft/train/run/run_saver.h"
 #include "weft/train/run/shared_folder.h"
 #include "weft/train/run/shared_layout.h"
 #include "weft/train/run/shared_plan.h"
 #include "weft/train/run/start_notes.h"
+#include "weft/train/run/step_evidence.h"
 #include "weft/train/run/step_results.h"
 #include "weft/train/run/step_times.h"
-#include "weft/train/run/trace_file.h"
+#include "weft/train/run/traced_steps.h"
 #include "weft/train/trainer/trainer.h"
 
 namespace weft {
-
 namespace {
 
 /// One run on one rank.
 class Run {
  public:
-  Run(const Recipe& recipe, const World& world, const TrainOptions& options)
+  Run(const Recipe& recipe, const World& world, const TrainOptions& options, RunRecords& records)
       : recipe_(recipe),
         options_(options),
+        records_(records),
         target_(parse_run_target(recipe.run.target)),
         plan_(shared_plan(recipe, world)),
         held_mb_(rss_mb()),
@@ -54,13 +55,13 @@ class Run {
         data_(open_data(recipe)),
         lengths_(run_lengths(recipe, data_.training->size())),
         batches_(recipe.batch.global, recipe.batch.ramp),
-        traced_step_(traced_step(options.trace_path, options.trace_step, lengths_.steps)),
+        traced_(recipe, world_, device_, options, lengths_.steps),
         evaluation_(recipe, data_, layout_.micro_batch / layout_.batch_pieces, mesh_.join({"dp", "shard"}).index,
                     layout_.data_ranks()),
         trainer_(mesh_, build_model(recipe.model), optimizer_of(recipe.optimizer),
-                 of_plan(trainer_options(recipe, layout_, device_))),
+                 of_run(trainer_options(recipe, plan_, lengths_, device_))),
         saver_(recipe, lengths_, trainer_, options.board, {options.stop_asked, options.stop_saved}, options.on_save) {
-    state_.name = recipe.run.name.empty() ? std::filesystem::path(recipe.path).stem().string() : recipe.run.name;
+    state_.name = run_name(recipe);
     state_.recipe = recipe_values(recipe);
     state_.data = {{"training", data_text(*data_.training)}, {"evaluation", data_text(*data_.evaluation)}};
     trainer_.register_state(kRunStateName, {.tensors = {},
@@ -71,8 +72,10 @@ class Run {
   FinalReport operator()() {
     held_ = hold_folders(recipe_.save, world_, trainer_.timeout(), options_.board, options_.on_note);
     saver_.hold(held_, options_.on_note);
+    saver_.before_save([this] { records_.flush(); });
     show(start_notes(recipe_, layout_, data_, device_));
     trainer_.start();
+    show(frozen_notes(trainer_.model()));
     check_shared_folder(recipe_.save.folder, world_, trainer_.timeout());
     resume_run();
     report_progress();
@@ -80,7 +83,8 @@ class Run {
     times_ = std::make_unique<StepTimes>(trainer_, *loader_, mesh_, device_);
     results_.emplace(trainer_);
     const int64_t steps = lengths_.steps;
-    trend_.emplace(steps - trainer_.steps_done());
+    figures_.emplace(steps - trainer_.steps_done(), state_.noise);
+    records_.open(plan_, lengths_, world_, trainer_);
     evaluate_late();
     // A request to end before the first step: the state resumed from may be in memory only.
     const bool is_between = trainer_.steps_done() > 0 && trainer_.steps_done() < steps && !is_target_reached();
@@ -107,7 +111,7 @@ class Run {
                                  .board = options_.board,
                                  .anyway = options_.resume_anyway},
                                 state_);
-    if (!resumed && !recipe_.model.weights.empty()) take_weights();
+    if (const std::string weights = initial_weights(recipe_.model); !resumed && !weights.empty()) take_weights(weights);
     running_ = Stopwatch();
     saver_.resumed_from(resumed && resumed->path != kSnapshotPath ? std::optional(resumed->step) : std::nullopt, state_.clock);
     if (!resumed) return;
@@ -124,12 +128,9 @@ class Run {
     }
     show(resume_notes(*resumed, lengths_.steps));
   }
-
   void report_progress() const {
     if (options_.on_progress) options_.on_progress(trainer_.steps_done() - trainer_.unsettled());
   }
-
-  /// Passes the notes to on_note, on rank 0.
   void show(const std::vector<std::string>& notes) const {
     if (!leads() || !options_.on_note) return;
     for (const std::string& note : notes) options_.on_note(note);
@@ -145,8 +146,8 @@ class Run {
     return united(trainer_, device_, names);
   }
 
-  void take_weights() {
-    show(weights_notes(recipe_.model.weights, trainer_.load_weights(recipe_.model.weights, weights_options(recipe_.model))));
+  void take_weights(const std::string& weights) {
+    show(weights_notes(weights, trainer_.load_weights(weights, weights_options(recipe_.model))));
   }
 
   /// Takes the state of an earlier process; name, recipe and data stay this one's.
@@ -154,7 +155,7 @@ class Run {
     const RunState before = parse_run_state(text, "checkpoint");
     state_.clock = before.clock;
     state_.loss = before.loss;
-    noise_ = NoiseScale(state_.noise = before.noise);
+    state_.noise = before.noise;
     if (!evaluations_compare(before, state_, evaluates_average(trainer_, recipe_.run.evaluate))) return;
     state_.evaluation = before.evaluation;
     state_.others = before.others;
@@ -169,43 +170,44 @@ class Run {
     options.first_sample = trainer_.samples_done();
     return options;
   }
-
-  void advance_clock() {
-    RunClock& clock = state_.clock;
-    clock.steps = static_cast<double>(trainer_.steps_done());
-    clock.samples = static_cast<double>(trainer_.samples_done());
-    clock.tokens = clock.samples * tokens();
-    clock.epochs = clock.samples / static_cast<double>(data_.training->size());
-    clock.seconds = seconds();
+  RunClock clock_after(int64_t steps) const {
+    const int64_t later = batches_.samples_before(trainer_.steps_done()) - batches_.samples_before(steps);
+    const auto samples = static_cast<double>(trainer_.samples_done() - later);
+    return {.steps = static_cast<double>(steps),
+            .samples = samples,
+            .tokens = samples * tokens(),
+            .epochs = samples / static_cast<double>(data_.training->size()),
+            .seconds = seconds()};
   }
 
   double seconds() const { return seconds_before_ + running_.seconds(); }
-
   /// Makes an evaluation that was due but skipped on a request to end: it may be the first to reach the target.
   void evaluate_late() {
     const int64_t done = trainer_.steps_done();
     const bool is_there = report_.evaluation && report_.evaluation->step == done;
     if (!target_ || done == 0 || done >= lengths_.steps || is_there || is_target_reached()) return;
-    RunClock before = state_.clock;
-    before.steps -= 1.0;
-    before.samples -= static_cast<double>(batches_.at(done - 1));
-    if (lengths_.evaluate_every.passed(before, state_.clock)) evaluate();
+    if (lengths_.evaluate_every.passed(clock_after(done - 1), state_.clock)) evaluate();
   }
   /// Returns true if the last evaluation reached the target; the same on all ranks, like its figures.
   bool is_target_reached() const {
     return target_ && report_.evaluation && target_->is_reached(report_.evaluation->loss, report_.evaluation->accuracy);
   }
   bool leads() const { return world_.rank() == 0; }
-  TrainerOptions of_plan(TrainerOptions options) {
-    options.program = plan_.program;
-    options.ramp = recipe_.batch.ramp;
-    options.ramp_programs = plan_.ramp;
-    options.program_is_verified = true;
-    options.learning_rate = learning_rate_of(recipe_, lengths_);
-    options.rate_phases = rate_phases_of(recipe_);
+  TrainerOptions of_run(TrainerOptions options) {
+    options.histograms_every = lengths_.histograms_every;
     options.agreement = recipe_agreement(recipe_, data_);
+    options.ledger = records_.ledger();
+    options.evidence = records_.evidence();
     options.votes.of_rank = [this] { return saver_.vote({.seconds = seconds()}); };
+    options.sample_name = sample_names(data_.training, recipe_.run.seed);
+    options.on_bad_step = [this](const BadStep& bad, const std::vector<Batch>& taken) { return keep(bad, taken); };
     return options;
+  }
+  std::string keep(const BadStep& bad, const std::vector<Batch>& taken) {
+    state_.clock = clock_after(bad.step());
+    const std::string rise = records_.rise();
+    const std::string kept = keep_evidence(recipe_, world_, trainer_, bad, taken, saver_.saved_step());
+    return rise.empty() || kept.empty() ? rise + kept : rise + "; " + kept;
   }
   double tokens() const { return static_cast<double>(tokens_per_sample(recipe_.model)); }  ///< per sample
 
@@ -214,11 +216,13 @@ class Run {
     bool due = false;
     try {
       due = issue(step, before);
+      report_steps();
+      looks_.after_step(trainer_, lengths_.histograms_every, records_);
     } catch (...) {
       report_failed_step();
       throw;
     }
-    report_steps();
+    records_.check(/*is_last=*/step + 1 == lengths_.steps);
     report_progress();
     const bool left_out = due && saver_.is_stop_asked();  // an evaluation may take longer than the time left
     if (due && !left_out) evaluate();
@@ -229,16 +233,15 @@ class Run {
 
   /// Submits a step and takes the results that are known. Returns whether an evaluation is due.
   bool issue(int64_t step, const RunClock& before) {
-    const bool traced = step + 1 == traced_step_;
     times_->begin();
-    if (traced) trainer_.trace(true);
+    const bool traced = traced_.begin(step + 1, trainer_);
     results_->submit(*loader_);
-    advance_clock();
+    state_.clock = clock_after(trainer_.steps_done());
     const bool due = step + 1 == lengths_.steps || lengths_.evaluate_every.passed(before, state_.clock);
     settle(/*all=*/due || traced || step == report_.resumed_from);
     if (!due) settle(/*all=*/saver_.is_due(before, state_.clock, /*is_last=*/false, /*asks_again=*/false));
     show(times_->end());
-    if (traced) write_trace();
+    if (traced) traced_.end(step + 1, trainer_, records_.traces());
     return due;
   }
 
@@ -247,11 +250,12 @@ class Run {
     results_->take(all, [this](const TakenStep& taken) {
       report_.loss = state_.loss = taken.result.loss;
       saver_.hear(taken.result.votes);
-      trend_->add(taken.result.loss);
-      take_noise(taken.step, taken.result);
-      meter_.add(taken.seconds, batches_.at(taken.step));
+      figures_->add(taken, batches_.at(taken.step), layout_.micro_batch);
+      state_.noise = figures_->noise.sums();
       if (taken.step == report_.resumed_from) report_.first_step_s = process_age_s();
-      reports_.push_back(report_of(taken, meter_, lengths_.steps, tokens()));
+      const RunClock clock = clock_after(taken.step + 1);
+      told_.push_back(
+          {report_of(taken, figures_->meter, lengths_.steps, tokens(), clock.samples), taken, batches_.at(taken.step), clock});
     });
   }
   /// Reports the steps before one that failed, as far as their results are known.
@@ -263,43 +267,32 @@ class Run {
     report_steps();
   }
   void report_steps() {
-    for (const StepReport& report : std::exchange(reports_, {})) {
-      if (leads() && options_.on_step) options_.on_step(report);
+    for (const ToldStep& told : std::exchange(told_, {})) {
+      if (leads() && options_.on_step) options_.on_step(told.report);
+      records_.add(told, *figures_, *times_, trainer_);
     }
   }
-
-  void take_noise(int64_t step, const StepResult& result) {
-    if (result.skipped || result.small_squares == 0.0) return;
-    noise_.add(result.small_squares, layout_.micro_batch, result.norm * result.norm, batches_.at(step));
-    state_.noise = noise_.sums();
-  }
-
-  void write_trace() {
-    trainer_.trace(false);
-    const std::vector<TimedInstruction> times = trainer_.step_times();
-    if (leads()) write_trace_file(options_.trace_path, trainer_.program(), times);
-  }
-
   void evaluate() {
     std::vector<EvaluationReport> reports = evaluation_.evaluate(trainer_, lengths_.steps);
     if (leads() && options_.on_evaluation) {
       for (const EvaluationReport& report : reports) options_.on_evaluation(report);
     }
+    records_.add(reports);
     report_.evaluation = state_.evaluation = reports.front();
     state_.best.add(reports.front());
     report_.best = state_.best;
     reports.erase(reports.begin());
     report_.other_evaluations = state_.others = reports;
   }
-
   void finish() {
+    traced_.finish(trainer_);
     fill_run_identity(recipe_, layout_, lengths_, trainer_, report_);
     fill_owner(world_, report_);
-    report_.noise_scale = noise_.estimate();
+    report_.noise_scale = figures_->noise.estimate();
     if (is_target_reached()) report_.target_step = report_.evaluation->step;
     report_.saves = saver_.totals().saves;
     report_.save_stall_s = saver_.totals().stall_s;
-    fill_step_figures(meter_, tokens(), *trend_, report_);
+    fill_step_figures(figures_->meter, tokens(), figures_->trend, report_);
     gather_figures(trainer_, device_,
                    {.waited_s = loader_->waits().waited_s, .step_communication_share = times_->communication_share()}, report_);
     if (recipe_.data.skip_bad) report_.skipped_data = skipped_data();
@@ -309,6 +302,7 @@ class Run {
 
   const Recipe& recipe_;
   const TrainOptions& options_;
+  RunRecords& records_;
   const std::optional<RunTarget> target_;
   Plan plan_;
   const double held_mb_;  ///< memory of this process before the model
@@ -319,21 +313,20 @@ class Run {
   Datasets data_;
   RunLengths lengths_;
   BatchSizes batches_;
-  int64_t traced_step_;  ///< counted from 1; 0: none
+  TracedSteps traced_;
+  ParameterLooks looks_;
   EvaluationSets evaluation_;
   HeldFolders held_;  ///< until the trainer's last save has ended
   Trainer trainer_;
   RunSaver saver_;
   std::unique_ptr<Loader> loader_;
   std::optional<StepResults> results_;
-  std::vector<StepReport> reports_;  ///< of steps that on_step has not been told of
-  Meter meter_;
+  std::vector<ToldStep> told_;  ///< steps that on_step has not been told of
   FinalReport report_;
   RunState state_;
-  NoiseScale noise_;
   Stopwatch running_;
   std::unique_ptr<StepTimes> times_;
-  std::optional<LossTrend> trend_;
+  std::optional<StepFigures> figures_;
   double seconds_before_ = 0.0;  ///< run time in earlier processes
 };
 
@@ -344,7 +337,9 @@ FinalReport train(const Recipe& recipe, const World& world, const TrainOptions& 
   if (world.rank() == 0) check_files(recipe, options);
   at::set_num_threads(threads_of(recipe, world));
   const Recipe planned = shared_layout(recipe, world, options.on_note);
-  return Run(planned, world, options)();
+  RunRecords records(planned, world, device_of(planned, world), options);
+  const TrainOptions heard = records.heard();
+  return records.of([&] { return Run(planned, world, heard, records)(); });
 }
 
 }  // namespace weft

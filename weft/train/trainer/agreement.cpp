@@ -58,13 +58,15 @@ std::string options_text(const TrainerOptions& options, const OptimizerOptions& 
       "average of the weights: {}\n"
       "learning rate: peak {}, {} steps of warm-up from {} of it, decay {} over {} to {}, every {} by {}{}\n"
       "clip: {}\n"
-      "steps as a graph: {}, rates in float32: {}\n",
+      "steps as a graph: {}, rates in float32: {}\n"
+      "audit: every {} steps, histograms: every {} steps\n",
       options.global_batch, options.micro_batch, options.seed, name(options.layout.precision), options.layout.sequence_parallel,
       options.layout.tp_chunks, options.layout.loss_chunk, kContextMethods.of(options.layout.attention_over),
       kSyncBatchNorms.of(options.layout.sync_batch_norm), optimizer_text(optimizer),
       options.parameters.empty() ? "all alike" : rules_text(options.parameters), options.average.text(), rate.peak, rate.warmup,
       rate.warmup_share, static_cast<int>(rate.decay), rate.steps, rate.final_share, rate.decay_every, rate.decay_factor,
-      phases_text(options.rate_phases), options.clip, options.graph, options.graph || options.float32_rates);
+      phases_text(options.rate_phases), options.clip, options.graph, options.graph || options.float32_rates,
+      options.audit_every, options.histograms_every);
 }
 
 /// Empty without a ramp.

@@ -5,19 +5,27 @@
 #pragma once
 
 #include <exception>
+#include <memory>
 #include <string>
+#include <utility>
+
+#include "weft/train/stopped/evidence.h"
 
 namespace weft {
 
 /// Runs calls until one fails.
 class Attempts {
  public:
+  /// `evidence`: explains errors of waits; null: nothing does.
+  explicit Attempts(std::shared_ptr<EvidenceWriter> evidence = nullptr) : evidence_(std::move(evidence)) {}
+
   /// Returns call(), which `what` names in errors ("step 3"). Throws a one-line Error if an earlier call has failed.
   template <class Call>
   auto run(const std::string& what, const Call& call) {
     check();
+    const EvidenceWriter::Activity activity(evidence_.get(), what);
     try {
-      return call();
+      return evidence_ ? evidence_->explain(call) : call();
     } catch (const std::exception& error) {
       fail(what, error.what());
       throw;
@@ -34,6 +42,7 @@ class Attempts {
   /// Records the first failure; works even without memory for its text.
   void fail(const std::string& what, const char* why) noexcept;
 
+  std::shared_ptr<EvidenceWriter> evidence_;
   bool failed_ = false;
   std::string failure_;
 };

@@ -71,11 +71,6 @@ StateJson as_entry(const std::string& text) {
 
 std::string as_text(const StateJson& entry) { return entry.is_string() ? entry.get<std::string>() : entry.dump(); }
 
-BlockOptimizer kept_of(const TrainerState& trainer, const std::vector<at::Tensor>& state) {
-  Optimizer& optimizer = trainer.updater->optimizer();
-  return {&state, &optimizer, trainer.options.average.is_kept(), has_ages(trainer.optimizer) ? &optimizer.ages() : nullptr};
-}
-
 bool is_age(const std::string& tensor) { return tensor.starts_with(std::string(kAgeState) + "/"); }
 
 bool is_average(const std::string& tensor) { return tensor.starts_with(std::string(kAverageState) + "/"); }
@@ -202,6 +197,11 @@ void require_none(const std::vector<std::string>& lines, const std::string& wher
 
 }  // namespace
 
+BlockOptimizer kept_of(const TrainerState& trainer, const std::vector<at::Tensor>& state) {
+  Optimizer& optimizer = trainer.updater->optimizer();
+  return {&state, &optimizer, trainer.options.average.is_kept(), has_ages(trainer.optimizer) ? &optimizer.ages() : nullptr};
+}
+
 void for_each_written(TrainerState& trainer, const std::function<void(const StatePart&)>& visit) {
   const WriteShare share = share_of(trainer);
   trainer.engine->for_each_state([&](int block, const std::vector<at::Tensor>& state) {
@@ -212,6 +212,13 @@ void for_each_written(TrainerState& trainer, const std::function<void(const Stat
   for (const auto& [name, state] : trainer.registered) {
     for (const NamedTensor& t : state.tensors) visit(whole_part(registered_tensor(name, t.name), t.tensor));
   }
+}
+
+void for_each_written_weight(TrainerState& trainer, const std::function<void(int block, const StatePart&)>& visit) {
+  const WriteShare share = share_of(trainer);
+  trainer.engine->for_each_state([&](int block, const std::vector<at::Tensor>&) {
+    for (const StatePart& part : written_state(*trainer.model, block, {}, share)) visit(block, part);
+  });
 }
 
 std::map<std::string, std::string> state_texts(const TrainerState& trainer) {

@@ -10,12 +10,17 @@
 #include "weft/checkpoint/format/state_part.h"
 #include "weft/checkpoint/storage/data_files.h"
 #include "weft/train/trainer/checkpoint_options.h"
+#include "weft/train/trainer/owned_state.h"
 #include "weft/train/trainer/trainer_state.h"
 
 namespace weft {
 
+/// What the trainer keeps of a block besides its weights: `state`, of Updater::state().
+BlockOptimizer kept_of(const TrainerState& trainer, const std::vector<at::Tensor>& state);
 /// Visits the parts this rank writes; each is in memory only during its visit.
 void for_each_written(TrainerState& trainer, const std::function<void(const StatePart&)>& visit);
+/// Visits the parts of parameters and statistics among them, each with its block.
+void for_each_written_weight(TrainerState& trainer, const std::function<void(int block, const StatePart&)>& visit);
 /// This rank's entries of the index, JSON texts by name.
 std::map<std::string, std::string> state_texts(const TrainerState& trainer);
 

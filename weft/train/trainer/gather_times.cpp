@@ -7,15 +7,30 @@
 
 namespace weft {
 
+double common_time(int rank, const std::vector<std::string>& hosts, const Group& world, at::Device device) {
+  at::Tensor table = at::zeros({static_cast<int64_t>(hosts.size())}, at::TensorOptions(at::kDouble));
+  world.barrier("aligning the clocks of hosts").wait();
+  table.accessor<double, 1>()[rank] =
+      std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+  table = table.to(device);
+  world.all_reduce(table, ReduceOp::sum, "the clocks of hosts").wait();
+  table = table.cpu();
+  const auto times = table.accessor<double, 1>();
+  double first = times[rank];
+  for (int64_t r = 0; r < static_cast<int64_t>(hosts.size()); ++r) {
+    if (hosts[r] == hosts[rank]) first = std::min(first, times[r]);
+  }
+  return first;
+}
+
 std::vector<TimedInstruction> gather_times(const Program& program, int rank, const std::vector<InstructionTime>& mine,
-                                           const Group& world, at::Device device) {
+                                           const std::vector<std::string>& hosts, const Group& world, at::Device device) {
   size_t longest = 0;
   for (const InstructionList& list : program.lists) longest = std::max(longest, list.size());
   const auto ranks = static_cast<int64_t>(program.world_size());
   at::Tensor table = at::zeros({ranks, static_cast<int64_t>(longest), 2}, at::TensorOptions(at::kDouble));
   auto times = table.accessor<double, 3>();
-  world.barrier("end of a traced step").wait();
-  const double end = std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+  const double end = common_time(rank, hosts, world, device);
   for (size_t i = 0; i < mine.size(); ++i) {
     times[rank][static_cast<int64_t>(i)][0] = mine[i].start_s - end;
     times[rank][static_cast<int64_t>(i)][1] = mine[i].end_s - end;

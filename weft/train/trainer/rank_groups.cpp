@@ -1,7 +1,10 @@
 #include "weft/train/trainer/rank_groups.h"
 
+#include <c10/util/Exception.h>
+
 #include <algorithm>
 
+#include "weft/comm/audit/audited_group.h"
 #include "weft/plan/cost/group_specs.h"
 #include "weft/program/axes.h"
 
@@ -58,7 +61,14 @@ Axis axis_of(const GroupSpec& spec, const Mesh& mesh, const Program& program) {
 
 }  // namespace
 
-RankGroups make_groups(const Mesh& mesh, const Program& program, const GroupOptions& options) {
+void RankGroups::explain(const std::exception& error) const {
+  if (dynamic_cast<const c10::Error*>(&error) == nullptr || dynamic_cast<const c10::OutOfMemoryError*>(&error) != nullptr)
+    return;
+  for (const Group& group : by_axes.all()) group.explain(error, "step");
+}
+
+RankGroups make_groups(const Mesh& mesh, const Program& program, const GroupOptions& options,
+                       const std::shared_ptr<CallAudit>& audit) {
   RankGroups groups{.by_axes = AxisGroups(options.device)};
   const bool rounds = options.across_hosts != AcrossHosts::exact && program.gradient_bytes == 4;
   for (const GroupSpec& spec : group_specs(program, mesh.coordinate("pp"), rounds)) {
@@ -69,7 +79,8 @@ RankGroups make_groups(const Mesh& mesh, const Program& program, const GroupOpti
     Axis axis = axis_of(spec, mesh, program);
     const bool reduces = has(spec, replica_axes(program));
     if (reduces && spec.block < 0 && own.tree_order) put_context_outermost(axis, mesh);
-    const Group group = mesh.group(axis, own);
+    Group group = mesh.group(axis, own);
+    if (audit) group = audited(group, axis, own.device, audit);
     if (spec.block >= 0) {
       spec.gradients ? groups.by_axes.set_tied_gradients(spec.block, group) : groups.by_axes.set_tied(spec.block, group);
     } else if (spec.gradients) {

@@ -7,6 +7,7 @@
 #include <limits>
 
 #include "weft/base/error.h"
+#include "weft/engine/failed_step.h"
 #include "weft/optim/clip.h"
 #include "weft/optim/largest.h"
 #include "weft/optim/make_optimizer.h"
@@ -67,12 +68,12 @@ void StepUpdater::add_block_squares(int block, const at::Tensor& words) { weft::
 
 at::Tensor StepUpdater::largest_gradient() { return weft::largest_gradient(model_); }
 
-/// Names a parameter of this rank; another rank's parameter is named by that rank's error. The loss was finite, or the step
-/// would have failed earlier.
+/// Names a parameter of this rank; another rank's parameter is named by that rank, see agreed_on(). The loss was finite, or the
+/// step would have failed earlier.
 void StepUpdater::refuse_gradients(const std::string& what) {
   const std::string name = first_not_finite(model_);
-  const std::string where = name.empty() ? "parameters of another rank (whose error names one)" : fmt::format("'{}'", name);
-  throw NumericError(fmt::format(
+  const std::string where = name.empty() ? fmt::format("parameters of {}", kAnotherRank) : fmt::format("'{}'", name);
+  throw FailedStep(fmt::format(
       "step {}: {}, first of {}, though the loss is finite; nothing was updated. Look for a division by 0, a root or a "
       "logarithm of 0, or an overflow in the forward or backward of its block and of those after it",
       step_ + 1, what, where));
@@ -102,8 +103,8 @@ bool StepUpdater::accept(double norm) {
   if (!std::isfinite(norm)) {
     if (!scaled_) refuse_gradients(fmt::format("the gradient norm is {}", norm));
     if (!can_skip(loss_scale_)) {
-      throw NumericError(fmt::format("step {}: gradients are not finite even with a loss scale of {}; use bf16", step_ + 1,
-                                     loss_scale_.scale));
+      throw FailedStep(fmt::format("step {}: gradients are not finite even with a loss scale of {}; use bf16", step_ + 1,
+                                   loss_scale_.scale));
     }
     count_skipped_step(loss_scale_);
     return false;
@@ -125,6 +126,7 @@ UpdateStep StepUpdater::step_with(double divisor) const {
 }
 
 void StepUpdater::add_tensor_squares(double divisor, const at::Tensor& squares) {
+  change(-1);
   optimizer_->add_tensor_squares(step_with(divisor), squares);
 }
 
@@ -151,16 +153,22 @@ std::vector<int64_t> StepUpdater::state_numels(int block) const {
 }
 
 at::Tensor StepUpdater::part_of_gradients(int block, double divisor) {
+  change(block);
   return optimizer_->part_of_gradients(block, step_with(divisor));
 }
 
 at::Tensor StepUpdater::part_of_gradients_gated(int block, const at::Tensor& gate, const at::Tensor& rate) {
+  change(block);
   return optimizer_->part_of_gradients(block, gated_step(gate, rate));
 }
 
-void StepUpdater::update(int block, double divisor) { optimizer_->update(block, step_with(divisor)); }
+void StepUpdater::update(int block, double divisor) {
+  change(block);
+  optimizer_->update(block, step_with(divisor));
+}
 
 void StepUpdater::update_all(const std::vector<int>& blocks, double divisor) {
+  for (const int block : blocks) change(block);
   optimizer_->update_all(blocks, step_with(divisor));
 }
 
@@ -170,6 +178,7 @@ std::optional<UpdateLimits> StepUpdater::limits() const {
 }
 
 void StepUpdater::update_gated(const std::vector<int>& blocks, const at::Tensor& gate, const at::Tensor& rate) {
+  for (const int block : blocks) change(block);
   optimizer_->update_all(blocks, gated_step(gate, rate));
 }
 

@@ -1,8 +1,10 @@
 // StepUpdater: the end of a step, called by the engine: clipping, the optimizer, and fp16's loss scale.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <string>
+#include <utility>
 
 #include "weft/engine/engine.h"
 #include "weft/nn/device_kernels/loss_scale.h"
@@ -11,6 +13,9 @@
 #include "weft/optim/weight_average.h"
 
 namespace weft {
+
+/// What errors say of a parameter or a sample that is another rank's, whose error names it.
+inline constexpr const char* kAnotherRank = "another rank";
 
 /// An Updater around an Optimizer that clips, scales losses for fp16, and averages weights.
 class StepUpdater : public Updater {
@@ -21,6 +26,8 @@ class StepUpdater : public Updater {
 
   /// From now on rates are rounded to float32, as devices keep them, and gated updates read them there.
   void use_float32_rates() { float32_rates_ = true; }
+  /// `call` is called before any of a block's state changes, on the host; with -1: of all blocks'.
+  void before_change(std::function<void(int block)> call) { before_change_ = std::move(call); }
   /// Begins a step, counted from 0, with its learning rate.
   void begin(int64_t step, double lr);
   bool wants_norm() const override { return clip_ > 0.0 || scaled_; }
@@ -77,7 +84,12 @@ class StepUpdater : public Updater {
   [[noreturn]] void refuse_size(const char* what, double size) const;
   double largest_taken() const;  ///< largest gradient that keeps the optimizer's state finite
 
+  void change(int block) const {
+    if (before_change_) before_change_(block);
+  }
+
   FlatModel& model_;
+  std::function<void(int)> before_change_;
   std::unique_ptr<Optimizer> optimizer_;
   int64_t num_tensor_squares_;
   bool squares_gradients_;

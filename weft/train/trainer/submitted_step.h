@@ -12,7 +12,7 @@ namespace weft {
 struct SubmittedStep {
   int64_t step = 0;
   double rate = 0.0;         ///< learning rate
-  std::vector<Batch> taken;  ///< on a device: its micro-batches, to repeat it if it fails
+  std::vector<Batch> taken;  ///< its micro-batches, to repeat it if it fails
 };
 
 }  // namespace weft

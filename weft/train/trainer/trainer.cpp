@@ -11,12 +11,14 @@
 #include <utility>
 
 #include "weft/base/error.h"
+#include "weft/comm/world_hosts.h"
 #include "weft/nn/tensor_parallel/apply_splits.h"
 #include "weft/optim/freeze.h"
 #include "weft/plan/layout/composition.h"
 #include "weft/train/trainer/agreement.h"
 #include "weft/train/trainer/gather_times.h"
 #include "weft/train/trainer/rank_batch.h"
+#include "weft/train/trainer/state_audit.h"
 #include "weft/train/trainer/trainer_checks.h"
 #include "weft/train/trainer/trainer_state.h"
 
@@ -53,6 +55,7 @@ Trainer::Trainer(const Mesh& mesh, Model model, const OptimizerOptions& optimize
   check_layout(options.layout, options.reproducible_slots > 0);
   check_average(options.average);
   check_votes(options.votes);
+  check_histograms(options);
   check_optimizer(optimizer);
   check_parts(*state_->pending, options.layout);
   check_buffers(*state_->pending);
@@ -70,6 +73,7 @@ Trainer::Trainer(const Mesh& mesh, Model model, const OptimizerOptions& optimize
                              0));
   split_layers(*state_->pending, mesh.size("tp"), mesh.coordinate("tp"), options.reproducible_tp);
   state_->plan();
+  if (options.audit_every > 0) state_->audit = make_audit(*state_);
   state_->parameters = parameter_fingerprints(*state_->pending);
   state_->has_trained = trains(*state_->pending);
   if (options.learning_rate.peak == 0.0) state_->options.learning_rate.peak = lr_of(optimizer);
@@ -94,16 +98,40 @@ LoaderOptions Trainer::loader_options() const {
           .pinned = at::accelerator::isAccelerator(s.options.communication.device.type())};
 }
 
-void Trainer::trace(bool on) {
+void Trainer::trace(bool on, bool operators) {
   start();
   state_->engine->trace(on);
+  state_->engine->trace_operators(on && operators);
 }
+
+const std::vector<InstructionTime>& Trainer::instruction_times() const {
+  static const std::vector<InstructionTime> kNone;
+  return state_->engine ? state_->engine->times() : kNone;
+}
+
+const std::vector<MeasuredOperator>& Trainer::operators() const {
+  static const std::vector<MeasuredOperator> kNone;
+  return state_->engine ? state_->engine->operators() : kNone;
+}
+
+PhaseTimes Trainer::phase_times() const {
+  const TrainerState& s = *state_;
+  return s.engine ? weft::phase_times(s.programs[s.phase]->of(s.rank), s.engine->times()) : PhaseTimes();
+}
+
+void Trainer::check(bool watches_operators) {
+  start();
+  state_->attempt("checks", [&] { state_->engine->check(watches_operators); });
+}
+
+const StepChecks* Trainer::checks() const { return state_->engine ? state_->engine->checks() : nullptr; }
 
 std::vector<TimedInstruction> Trainer::step_times() {
   if (!state_->engine) throw InputError("trainer: step_times() before the start; call trace(true) and a step first");
   return state_->attempt("collecting step times", [this] {
     const TrainerState& s = *state_;
-    return gather_times(*s.programs[s.phase], s.rank, s.engine->times(), world_group(), s.options.communication.device);
+    return gather_times(*s.programs[s.phase], s.rank, s.engine->times(), hosts_of(s.mesh.world()), world_group(),
+                        s.options.communication.device);
   });
 }
 
@@ -111,6 +139,7 @@ FlatModel& Trainer::model() {
   start();
   return *state_->model;
 }
+TrainerState& Trainer::state() { return *state_; }
 
 void Trainer::for_each_weight(const std::function<void(const std::string& name, const at::Tensor& value)>& visit) {
   start();

@@ -4,8 +4,7 @@
 // weights), and the first step calls it. Memory per rank depends on TrainerOptions::layout: docs/memory.md.
 //
 // After a failed start, step, evaluation or prediction, with any exception, every later call that needs the weights throws a
-// one-line Error: they may be half updated. The model's blocks must not be used again either. A batch of another size than the
-// rank's share is refused before the step begins, without side effects.
+// one-line Error: they may be half updated. The model's blocks must not be used again either.
 #pragma once
 
 #include <chrono>
@@ -23,7 +22,9 @@
 #include "weft/optim/optimizer.h"
 #include "weft/program/timed.h"
 #include "weft/report/report.h"
+#include "weft/train/trainer/audit_report.h"
 #include "weft/train/trainer/checkpoint_options.h"
+#include "weft/train/trainer/phase_times.h"
 #include "weft/train/trainer/predict_options.h"
 #include "weft/train/trainer/step_updater.h"
 #include "weft/train/trainer/trainer_options.h"
@@ -36,8 +37,7 @@ struct TrainerState;
 /// Trains a model on the ranks of a mesh.
 class Trainer {
  public:
-  /// Returns this rank's next micro-batch.
-  using Next = std::function<Batch()>;
+  using Next = std::function<Batch()>;  ///< returns this rank's next micro-batch
 
   /// Makes or checks the program, without communication. Throws InputError if ranks and micro-batches do not divide the global
   /// batch, if slots or a pipeline schedule do not fit them, if the model cannot be split this way, and for an axis above size
@@ -52,8 +52,8 @@ class Trainer {
   /// Issues a step over the global batch; `next` returns this rank's micro-batches in order; random numbers depend on it. On a
   /// device the host does not wait for the step's numbers if its updates can do without (Engine::submit()). Throws InputError
   /// for a micro-batch whose tensors have different samples, if there is nothing to train, and if the first micro-batches of
-  /// ranks that differ only on "cp" or "tp" are not the same. On a device the micro-batches are kept until the step is settled,
-  /// as a failed one is repeated: `next` must not refill their tensors. If it fails, settle() still has earlier steps' results.
+  /// ranks that differ only on "cp" or "tp" are not the same. The micro-batches are kept until the step is settled, as a failed
+  /// one is repeated (BadStep): `next` must not refill their tensors. If it fails, settle() still has earlier steps' results.
   void submit(const Next& next);
   void submit(Loader& loader);  ///< the next micro-batches of a loader made with loader_options()
   /// `batch` is this rank's share of global_batch(): samples [r B, (r + 1) B), with r its index among the n ranks of "dp" and
@@ -63,24 +63,23 @@ class Trainer {
   /// Returns the result of the oldest step submitted and not settled; waits for its numbers. Throws what was wrong with the
   /// step: it has not updated anything then, nor has any after it. Other calls that need the weights wait for all steps first.
   StepResult settle();
-  int64_t unsettled() const;      ///< number of steps submitted and not settled
-  bool reads_late() const;        ///< the host does not know the numbers of the last step submitted
-  StepResult step(const Next&);   ///< submit(), then settle(); throws InputError while an earlier step is not settled
-  StepResult step(Loader&);       ///< the same
-  StepResult step(const Batch&);  ///< the same, without the copy
+  int64_t unsettled() const;              ///< number of steps submitted and not settled
+  bool reads_late() const;                ///< the host does not know the numbers of the last step submitted
+  StepResult step(const Next&);           ///< submit(), then settle(); throws InputError while an earlier step is not settled
+  StepResult step(Loader&);               ///< the same
+  StepResult step(const Batch&);          ///< the same, without the copy
+  const AuditReport* last_audit() const;  ///< of the last step that TrainerOptions::audit_every audits; null before the first
 
-  /// Options for a Loader of this rank's micro-batches, from the next step on.
-  LoaderOptions loader_options() const;
+  LoaderOptions loader_options() const;  ///< for a Loader of this rank's micro-batches, from the next step on
 
   /// Evaluates the loader's whole set once, split across the ranks. Collective over the world. Throws InputError for a loader
   /// not made for this rank's share and for a set without counted targets, NumericError for a loss that is not finite.
   EvaluationResult evaluate(EvaluationLoader& loader);
-
   /// Outputs of the last block for `batch`, of any size, even empty (predict_options.h). Ranks that differ only on "pp", "cp"
   /// and "tp" have the same. Collective over the world. Throws InputError for inputs with unequal numbers of samples.
   Tensors predict(const Batch& batch, const PredictOptions& options = {});
   Tensors predict(EvaluationLoader& loader, const PredictOptions& options = {});  ///< of its whole set, split across the ranks
-  /// The same, for one micro-batch at a time; holds no more.
+  /// The same, holding one micro-batch at a time.
   void for_each_prediction(EvaluationLoader& loader, const VisitOutputs& visit, const PredictOptions& options = {});
 
   bool keeps_average() const;  ///< TrainerOptions::average
@@ -90,12 +89,16 @@ class Trainer {
   /// the world. Throws InputError if no average is kept.
   void with_average(const std::function<void()>& call);
 
-  void trace(bool on);  ///< whether the next steps record the times of their instructions
-  /// Times at which all ranks, on all hosts, ran the instructions of the last step, counted from the earliest; the same on
-  /// every rank. Collective over the world. Throws InputError before the start.
+  void check(bool watches_operators);           ///< the next steps: Engine::check()
+  const StepChecks* checks() const;             ///< of the last step; null: none
+  void trace(bool on, bool operators = false);  ///< whether the next steps record times of instructions, and of operators
+  const std::vector<InstructionTime>& instruction_times() const;  ///< of this rank in the last step, if it was traced
+  const std::vector<MeasuredOperator>& operators() const;         ///< the same
+  PhaseTimes phase_times() const;                                 ///< the same
+  /// When all ranks ran the last step's instructions, from the earliest. Collective. Throws InputError before the start.
   std::vector<TimedInstruction> step_times();
-
-  FlatModel& model();  ///< the bound model: its parameters, and this rank's part of them
+  FlatModel& model();     ///< the bound model: its parameters, and this rank's part of them
+  TrainerState& state();  ///< for functions of this room
   /// Visits every parameter and buffer, whole, on the CPU, sorted by name: parameters and statistics in float32, other buffers
   /// in their own type. Collective over the world; one block at a time is whole.
   void for_each_weight(const std::function<void(const std::string& name, const at::Tensor& value)>& visit);
@@ -118,15 +121,13 @@ class Trainer {
   /// for a mismatched one, IoError if it cannot be read (base/storage_error.h); then only another load may follow.
   LoadReport load(const std::string& path, const LoadOptions& options = {});
 
-  /// Copies this rank's share of the state to the launcher's memory, on all ranks after the same step. No rank waits.
-  void save_to(RunBoard& board);
-  /// Loads the newest complete snapshot, if it was made after more steps than `after_step`. Collective over the world.
+  void save_to(RunBoard& board);  ///< copies this rank's share to the launcher's memory, on all ranks after the same step
+  /// Loads the newest complete snapshot made after more steps than `after_step`, if any. Collective over the world.
   std::optional<LoadReport> load_from(RunBoard& board, int64_t after_step);
 
   /// Starts from weights in one or several files (checkpoint/weights/weights_file.h), of any type. Optimizer state and clock
   /// are unchanged. Collective over the world. Throws InputError on all ranks, before any change, if a weight is missing or has
-  /// another shape, if the file has a part of a layer that the model lacks (a bias, a norm), and if config.json or weft's saved
-  /// options differ from Model::options.
+  /// another shape, if the file has a part of a layer that the model lacks, and if its options differ from Model::options.
   WeightsReport load_weights(const std::string& path, const WeightsOptions& options = {});
 
   const Program& program() const;             ///< of the last step; before the first one, of a ramp's last phase
@@ -143,7 +144,6 @@ class Trainer {
  private:
   void start_to_load();
   void begin_save(const std::string& path, const SaveOptions& options, bool in_background);
-
   std::unique_ptr<TrainerState> state_;
 };
 

@@ -177,6 +177,11 @@ void check_votes(const Votes& votes) {
   throw InputError(fmt::format("trainer: votes.count = {}; must be 0 to {}", votes.count, kMostVotes));
 }
 
+void check_histograms(const TrainerOptions& options) {
+  if (!options.graph || options.histograms_every == 0) return;
+  throw InputError("trainer: histograms_every with graph: a replayed step keeps no gradients; leave one of them out");
+}
+
 void check_batch(const TrainerOptions& options, int ranks) {
   check_one_batch(options, ranks);
   for (size_t i = 0; i < options.ramp.size(); ++i) {

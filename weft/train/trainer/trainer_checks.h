@@ -19,6 +19,8 @@ void check_mesh(const Mesh& mesh);
 void check_batch(const TrainerOptions& options, int ranks);
 /// At most as many votes as can travel with the losses.
 void check_votes(const Votes& votes);
+/// Not with `graph`.
+void check_histograms(const TrainerOptions& options);
 /// Each tensor of a micro-batch must have `samples` samples.
 void check_micro_batch(const Batch& batch, int64_t samples);
 

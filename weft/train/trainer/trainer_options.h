@@ -2,12 +2,15 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
 
 #include "weft/base/batch_sizes.h"
 #include "weft/comm/call/group_options.h"
+#include "weft/data/dataset.h"
+#include "weft/engine/finding.h"
 #include "weft/engine/memory_ledger.h"
 #include "weft/engine/votes.h"
 #include "weft/optim/learning_rate.h"
@@ -17,6 +20,8 @@
 #include "weft/program/program.h"
 
 namespace weft {
+
+class EvidenceWriter;
 
 /// Options of a Trainer.
 struct TrainerOptions {
@@ -40,11 +45,20 @@ struct TrainerOptions {
   bool program_is_verified = false;  ///< these have passed verify(), as in a Plan, and are not verified again
   bool graph = false;                ///< on a GPU: steps are captured as a graph, after two, and replayed (Engine::use_graph())
   bool float32_rates =
-      false;         ///< learning rates are rounded to float32, as `graph` does: for a run of the same bits without it
-  Votes votes = {};  ///< values that ranks exchange with the losses of each step: StepResult::votes
+      false;                ///< learning rates are rounded to float32, as `graph` does: for a run of the same bits without it
+  int64_t audit_every = 0;  ///< steps between audits (audit.h); 0: none
+  int64_t histograms_every = 0;     ///< steps whose gradients are kept for parameter_histograms(); 0: none; not with `graph`
+  Votes votes = {};                 ///< values that ranks exchange with the losses of each step: StepResult::votes
   GroupOptions communication = {};  ///< for all groups, and the rank's compute device
   MemoryLedger* ledger = nullptr;   ///< counts this rank's memory by category
-  std::string agreement = {};       ///< further lines that start() requires to be equal on all ranks (agreement.h)
+  /// Says where this rank stands if the ranks hang (train/stopped/evidence.h); null: nothing does.
+  std::shared_ptr<EvidenceWriter> evidence = {};
+  /// "sample 77123 of the data": the sample at a position of the run, for a NaN's finding; empty: its position is told.
+  std::function<std::string(int64_t position)> sample_name = {};
+  /// Called on all ranks once a step was repeated, before its error is thrown, with this rank's micro-batches: the state is
+  /// that before the step, and the trainer can still save. Returns what to add to the error's text.
+  std::function<std::string(const BadStep& bad, const std::vector<Batch>& taken)> on_bad_step = {};
+  std::string agreement = {};  ///< further lines that start() requires to be equal on all ranks (agreement.h)
 };
 
 }  // namespace weft

@@ -3,6 +3,7 @@
 #include <ATen/DeviceAccelerator.h>
 #include <fmt/format.h>
 
+#include <exception>
 #include <optional>
 #include <utility>
 
@@ -135,6 +136,10 @@ void TrainerState::enter_phase() {
   if (!is_in_it) engine->change(*programs[due], share);
 }
 
+TrainerState::~TrainerState() {
+  if (attempts.failed() || std::uncaught_exceptions() > 0) saving.abandon();
+}
+
 void TrainerState::start() {
   if (engine) return;
   const MemoryLedger::Attached attached(options.ledger);
@@ -148,7 +153,7 @@ void TrainerState::start() {
   communication.tree_order = communication.tree_order || reproducible() || options.reproducible_tp > 0;
   {
     const MemoryScope staged(MemoryCategory::communication);
-    groups = make_groups(mesh, *program, communication);
+    groups = make_groups(mesh, *program, communication, audit ? audit->calls() : nullptr);
   }
   if (options.ledger) {
     for (const Group& group : groups.by_axes.all()) options.ledger->add(MemoryCategory::communication, group.memory_bytes());
@@ -159,22 +164,29 @@ void TrainerState::start() {
   const LayoutOptions& layout = options.layout;
   updater = std::make_unique<StepUpdater>(*model, optimizer, options.parameters, options.clip,
                                           layout.precision == Precision::fp16, options.average);
-  engine =
-      std::make_unique<Engine>(*model, *program, rank, *updater,
-                               EngineOptions{.groups = groups.by_axes,
-                                             .offload = make_offload_stores(layout, options.communication.device),
-                                             .seed = options.seed,
-                                             .blocks = block_layout(layout, mesh.size("tp"), batch_pieces()),
-                                             .votes = own_votes(),
-                                             .first_micro_batch = static_cast<int64_t>(program->micro_batches) * data_rank,
-                                             .all_micro_batches = static_cast<int64_t>(program->micro_batches) * data_ranks,
-                                             .micro_batch = options.micro_batch,
-                                             .first_step = batches.first_step(phase),
-                                             .first_sample = batches.samples_before(batches.first_step(phase))});
+  if (options.evidence) options.evidence->set_blocks(program->block_names);
+  engine = std::make_unique<Engine>(
+      *model, *program, rank, *updater,
+      EngineOptions{.groups = groups.by_axes,
+                    .offload = make_offload_stores(layout, options.communication.device),
+                    .seed = options.seed,
+                    .blocks = block_layout(layout, mesh.size("tp"), batch_pieces()),
+                    .votes = own_votes(),
+                    .first_micro_batch = static_cast<int64_t>(program->micro_batches) * data_rank,
+                    .all_micro_batches = static_cast<int64_t>(program->micro_batches) * data_ranks,
+                    .micro_batch = options.micro_batch,
+                    .first_step = batches.first_step(phase),
+                    .first_sample = batches.samples_before(batches.first_step(phase)),
+                    .current = options.evidence ? options.evidence->current() : std::make_shared<CurrentInstruction>()});
   if (options.graph) engine->use_graph();
   if (options.graph || options.float32_rates) updater->use_float32_rates();
   if (at::accelerator::isAccelerator(options.communication.device.type()))
     uploads = std::make_shared<Uploads>(options.communication.device);
+  updater->before_change([this](int block) {
+    if (audit) audit->before_change(block);
+    const bool keeps = options.histograms_every > 0 && (steps_done + 1) % options.histograms_every == 0;
+    if (keeps && block >= 0) kept_gradients.keep(*model, block, steps_done);
+  });
   engine->initialise();
   if (options.average.is_kept()) {
     engine->fill_state([this](int block, std::vector<at::Tensor>& state) { start_average(block, state); });

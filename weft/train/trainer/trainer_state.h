@@ -1,11 +1,9 @@
-// TrainerState: the parts of a Trainer on one rank, for the files that implement it: model, optimizer, engine and groups, once
-// started, and the state that steps change besides them.
+// TrainerState: the parts of a Trainer on one rank, once started, and the state that steps change besides them.
 #pragma once
 
 #include <fmt/format.h>
 
 #include <deque>
-#include <exception>
 #include <functional>
 #include <map>
 #include <memory>
@@ -23,7 +21,9 @@
 #include "weft/train/save/background_save.h"
 #include "weft/train/save/staging.h"
 #include "weft/train/trainer/attempts.h"
+#include "weft/train/trainer/audit.h"
 #include "weft/train/trainer/checkpoint_options.h"
+#include "weft/train/trainer/kept_gradients.h"
 #include "weft/train/trainer/out_of_memory.h"
 #include "weft/train/trainer/rank_groups.h"
 #include "weft/train/trainer/step_updater.h"
@@ -44,12 +44,12 @@ struct TrainerState {
         batches(options.global_batch, options.ramp) {}
 
   void start();
-  /// Makes the programs of all phases, the last phase's first.
-  void plan();
+  void plan();                                           ///< makes the programs of all phases, the last phase's first
   void enter_phase();                                    ///< switches the engine to the phase of the next step
   Batch handed_out(const std::function<Batch()>& next);  ///< next(), which hands_out tells of
   void submit(const std::function<Batch()>& next);       ///< Trainer::submit()
-  [[noreturn]] void repeat(SubmittedStep& failed);
+  void begin_audit();                                    ///< before submit(), of an audited step
+  [[noreturn]] void repeat(SubmittedStep& failed, const std::string& wrong);
   void read_oldest();  ///< of the steps submitted; waits for its numbers
   void read_all();
   void finish_phase();           ///< before a step is submitted
@@ -57,17 +57,13 @@ struct TrainerState {
   const Program& current() const { return *programs[batches.phase_at(steps_done)]; }  ///< of the next step
   int64_t samples_done() const { return batches.samples_before(steps_done) + shift; }
   void check_still_frozen() const;
-  /// Throws InputError if a step or an evaluation would compute differently from others: in the middle of a step, in autocast,
-  /// or after kernel settings or module parameters have changed. Has no side effects.
+  /// Throws InputError in the middle of a step, in autocast, or if kernel settings or module parameters have changed.
   void check_caller() const;
-  ~TrainerState() {
-    if (attempts.failed() || std::uncaught_exceptions() > 0) saving.abandon();
-  }
+  ~TrainerState();  ///< abandons saves after a failure
   bool measures_noise() const { return options.noise_scale && has_small_batches(options.global_batch, options.micro_batch); }
   /// Initialises the average of a block, if one is kept, from its weights.
   void start_average(int block, std::vector<at::Tensor>& state) const;
-  /// Exchanges this rank's share of the weights with their average. Engine::gather_whole() must follow.
-  void exchange_average();
+  void exchange_average();  ///< of this rank's share, with the weights; Engine::gather_whole() must follow
   /// Throws InputError while the average is in place of the weights; `what` names the call that needs them.
   void expect_weights(const char* what) const;
   StepCounts counts(int phase) const;
@@ -101,11 +97,14 @@ struct TrainerState {
   std::unique_ptr<FlatModel> model;
   std::unique_ptr<StepUpdater> updater;
   std::unique_ptr<Engine> engine;
+  std::unique_ptr<Audit> audit;  ///< null: none
+  KeptGradients kept_gradients;  ///< in steps of TrainerOptions::histograms_every
   std::map<std::string, RegisteredState> registered;
   std::string half_loaded;  ///< why loading a checkpoint failed, until one is loaded; empty: the state is complete
-  Attempts attempts;
+  Attempts attempts{options.evidence};
   std::deque<SubmittedStep> submitted;   ///< oldest first
   std::deque<StepResult> results;        ///< of earlier steps, read and not settled
+  double divisor = 1.0;                  ///< StepResult::divisor of the last step read
   int threads = 0;                       ///< threads for computing, as in the thread that started it; 0: not started
   KernelSettings settings;               ///< at the start
   OwnThreadState* own_thread = nullptr;  ///< for the call in progress, the innermost

@@ -7,6 +7,7 @@
 
 #include "weft/base/error.h"
 #include "weft/engine/failed_step.h"
+#include "weft/train/trainer/bad_step.h"
 #include "weft/train/trainer/rank_batch.h"
 #include "weft/train/trainer/trainer.h"
 #include "weft/train/trainer/trainer_checks.h"
@@ -39,29 +40,59 @@ void TrainerState::submit(const std::function<Batch()>& next) {
       samples.record(batch);
       for (const AxisSet axis : {kTensorAxis, kContextAxis}) samples.compare(groups.by_axes.along(axis), axis, device);
     }
-    if (!device.is_cpu()) own.taken.push_back(batch);
+    own.taken.push_back(batch);
     return to_device(std::move(batch), device, uploads);
   };
   try {
     engine->submit(own.step, load);
-  } catch (const FailedStep&) {
-    repeat(own);
+  } catch (const FailedStep& error) {
+    repeat(own, error.what());
   }
+  if (engine->unread() == 0) own.taken.clear();  // it has not failed
+  if (audit) audit->after_step();
   // Stages load at different times, and middle stages do not load.
   if (compares) samples.compare(groups.by_axes.along(kPipelineAxis), kPipelineAxis, device);
   submitted.push_back(std::move(own));
   ++steps_done;
 }
 
-/// Throws what was wrong with the step whose exception is being handled.
-void TrainerState::repeat(SubmittedStep& failed) {
+void TrainerState::begin_audit() {
+  attempt("the audit", [this] {
+    start();
+    audit->begin();
+  });
+}
+
+/// Throws what was wrong with the step that failed with the error `wrong`.
+void TrainerState::repeat(SubmittedStep& failed, const std::string& wrong) {
   const at::Device device = options.communication.device;
-  if (device.is_cpu()) throw;
   submitted.clear();
   steps_done = failed.step;
   updater->begin(failed.step, failed.rate);
+  if (audit) audit->cancel();
   auto batch = failed.taken.begin();
-  engine->repeat(failed.step, [&] { return to_device(*batch++, device, uploads); });
+  BadStep bad(failed.step, wrong, {});
+  try {
+    engine->repeat(failed.step, [&] { return to_device(*batch++, device, uploads); });
+  } catch (const BadStep& found) {
+    bad = found;
+  } catch (const InputError&) {
+    throw;  // it says what was wrong
+  } catch (const LostRank& error) {
+    throw LostRank(error.rank(), fmt::format("{}; while it was repeated: {}", wrong, error.what()));
+  } catch (const CommError& error) {
+    throw CommError(fmt::format("{}; while it was repeated: {}", wrong, error.what()));
+  } catch (const std::exception& error) {  // such as too little memory for the checks
+    bad = BadStep(failed.step, fmt::format("{}; repeating the step to find the cause failed: {}", wrong, error.what()), {});
+  }
+  try {
+    bad = agreed_on(bad, mesh, options);
+  } catch (const std::exception& error) {
+    throw BadStep(failed.step, fmt::format("{}; the ranks could not agree on the cause: {}", bad.what(), error.what()), {});
+  }
+  if (!options.on_bad_step) throw bad;
+  const std::string more = own_thread->as_caller([&] { return options.on_bad_step(bad, failed.taken); });
+  throw BadStep(bad.step(), bad.wrong(), bad.findings(), more.empty() ? "" : "; " + more);
 }
 
 /// Reads the steps whose results the host knows, as a failure would drop them, and all before the program changes.
@@ -78,11 +109,12 @@ void TrainerState::read_oldest() {
     submitted.pop_front();
     try {
       result = engine->settle();
-    } catch (const FailedStep&) {
-      in_own_thread(what, [&] { repeat(oldest); });
+    } catch (const FailedStep& error) {
+      in_own_thread(what, [&] { repeat(oldest, error.what()); });
     }
   };
   attempts.run(what, [&] { as_error(what, [&] { groups.checked(read); }); });
+  divisor = result.divisor;
   results.push_back(std::move(result));
 }
 
@@ -113,12 +145,15 @@ void Trainer::submit(const Next& next) {
   }
   state_->check_caller();
   state_->finish_phase();
+  const bool is_audited = state_->options.audit_every > 0 && (state_->steps_done + 1) % state_->options.audit_every == 0;
+  if (is_audited) state_->begin_audit();
   try {
     state_->attempt_beside_steps(fmt::format("step {}", state_->steps_done + 1), [&] { state_->submit(next); });
   } catch (...) {
     state_->keep_results();
     throw;
   }
+  if (is_audited) state_->attempt("the audit", [&] { state_->audit->end(); });
 }
 
 void Trainer::submit(Loader& loader) {
@@ -170,6 +205,8 @@ void Trainer::submit(const Batch& batch) {
   const bool reads_now = state_->options.communication.device.is_cpu();
   submit(micro_batches_of(*state_, reads_now ? batch : own(batch)));
 }
+
+const AuditReport* Trainer::last_audit() const { return state_->audit ? state_->audit->last() : nullptr; }
 
 StepResult Trainer::settle() {
   TrainerState& s = *state_;

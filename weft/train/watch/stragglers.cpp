@@ -24,23 +24,31 @@ OwnTime medians(const std::vector<OwnTime>& times) {
   return {.data_s = median(std::move(data)), .compute_s = median(std::move(compute))};
 }
 
+/// Empty for a rank alone in its class.
+std::optional<Straggler> beside_others(size_t rank, const std::vector<OwnTime>& ranks, const std::vector<int>& classes) {
+  std::vector<OwnTime> others;
+  for (size_t other = 0; other < ranks.size(); ++other) {
+    if (other != rank && classes[other] == classes[rank]) others.push_back(ranks[other]);
+  }
+  if (others.empty()) return std::nullopt;
+  const OwnTime own = ranks[rank], usual = medians(others);
+  return Straggler{.rank = static_cast<int>(rank),
+                   .times = own.total_s() / std::max(usual.total_s(), 1e-9),
+                   .in_data = own.data_s - usual.data_s > own.compute_s - usual.compute_s,
+                   .own = own,
+                   .others = usual};
+}
+
 }  // namespace
 
 std::vector<Straggler> find_stragglers(const std::vector<OwnTime>& ranks, const std::vector<int>& classes, double factor) {
   std::vector<Straggler> found;
   for (size_t rank = 0; rank < ranks.size(); ++rank) {
-    std::vector<OwnTime> others;
-    for (size_t other = 0; other < ranks.size(); ++other) {
-      if (other != rank && classes[other] == classes[rank]) others.push_back(ranks[other]);
-    }
-    if (others.empty()) continue;
-    const OwnTime own = ranks[rank], usual = medians(others);
-    if (own.total_s() < factor * usual.total_s() || own.total_s() - usual.total_s() < kLeastDifference) continue;
-    found.push_back({.rank = static_cast<int>(rank),
-                     .times = own.total_s() / std::max(usual.total_s(), 1e-9),
-                     .in_data = own.data_s - usual.data_s > own.compute_s - usual.compute_s,
-                     .own = own,
-                     .others = usual});
+    const std::optional<Straggler> compared = beside_others(rank, ranks, classes);
+    if (!compared || compared->own.total_s() < factor * compared->others.total_s() ||
+        compared->own.total_s() - compared->others.total_s() < kLeastDifference)
+      continue;
+    found.push_back(*compared);
   }
   return found;
 }
@@ -86,6 +94,9 @@ std::vector<std::string> StragglerWatch::add(const OwnTime& step, double communi
     times.push_back({.data_s = at[0], .compute_s = at[1]});
     waiting.push_back(at[2]);
   }
+  const auto most = std::max_element(times.begin(), times.end(),
+                                     [](const OwnTime& a, const OwnTime& b) { return a.total_s() < b.total_s(); });
+  slowest_ = beside_others(static_cast<size_t>(most - times.begin()), times, classes_);
   std::vector<std::string> lines;
   std::vector<bool> behind(reported_.size());
   for (const Straggler& straggler : find_stragglers(times, classes_)) {

@@ -1,6 +1,7 @@
 // Stragglers: ranks that slow down the others, found during the run from the time of each rank's own work.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -43,6 +44,8 @@ class StragglerWatch {
   /// Adds a step of this rank, and its additional time in collectives. After the last step of a window, collective over the
   /// world: returns new stragglers and, if links are measured, slow ones (slow_links.h); the same lines on all ranks.
   std::vector<std::string> add(const OwnTime& step, double communicated_s);
+  /// The rank of the last window with the most own time, compared with those that have its work; empty before the first window.
+  const std::optional<Straggler>& slowest() const { return slowest_; }
 
  private:
   World world_;
@@ -53,6 +56,7 @@ class StragglerWatch {
   std::vector<OwnTime> steps_;
   double steps_s_ = 0.0, communicated_s_ = 0.0;  ///< over the window
   std::vector<bool> reported_;
+  std::optional<Straggler> slowest_;
 };
 
 }  // namespace weft

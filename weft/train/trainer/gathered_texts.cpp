@@ -1,4 +1,4 @@
-#include "weft/train/check/gathered_texts.h"
+#include "weft/train/trainer/gathered_texts.h"
 
 #include <fmt/format.h>
 

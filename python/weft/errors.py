@@ -1,0 +1,33 @@
+"""Errors of weft. Their text is one line that says what is wrong, where, and what to do."""
+
+
+class Error(RuntimeError):
+    """Any error of weft's own."""
+
+
+class InputError(Error, ValueError):
+    """The caller can correct it: an argument, a key of the recipe, a file."""
+
+
+class CommError(Error, ConnectionError):
+    """Ranks disagree, one died, or a wait passed its deadline (run.timeout_s)."""
+
+
+class OutOfMemoryError(Error, MemoryError):
+    """This rank ran out of memory."""
+
+
+class NumericError(Error, ArithmeticError):
+    """A number, such as a loss, is not finite."""
+
+
+class CommandError(Error):
+    """weft's command failed. `status` is its exit status; the text is the last line that it printed."""
+
+    def __init__(self, text, status):
+        super().__init__(text)
+        self.status = status
+
+
+class RankError(Error):
+    """A rank of weft.spawn() failed; the text is that rank's traceback."""

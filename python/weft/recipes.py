@@ -1,0 +1,107 @@
+"""Recipes from Python: the command's train, evaluate, memory, simulate, plan and verify as functions of plain data."""
+import json
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import tomllib
+
+from weft import cmake_prefix
+from weft.__main__ import command
+from weft.errors import CommandError, InputError
+from weft.toml import toml_of
+
+
+def load_recipe(recipe):
+    """The sections of a recipe, {section: {key: value}}: of a TOML file, or of one that comes with weft, by name ("gpt")."""
+    path = os.fspath(recipe)
+    if not os.path.exists(path):
+        shipped = os.path.join(cmake_prefix(), "share", "weft", "recipes", f"{path}.toml")
+        if not os.path.exists(shipped):
+            raise InputError(f"recipe: there is no file '{path}', nor a recipe of that name with weft")
+        path = shipped
+    try:
+        with open(path, "rb") as file:
+            return tomllib.load(file)
+    except (OSError, tomllib.TOMLDecodeError) as error:
+        raise InputError(f"{path}: {error}") from error
+
+
+def train(recipe, ranks=1, *, quiet=False, **options):
+    """Trains a recipe (a dict, a file, or the name of one that comes with weft) on ranks of this host; returns the run's results.
+
+    options: those of `weft train --help` without their dashes, such as set=["optimizer.lr=0.1"] or save="weights.safetensors". The
+    command prints to this process's standard output, unless quiet.
+    """
+    with tempfile.TemporaryDirectory() as folder:
+        summary = os.path.join(folder, "summary.json")
+        _run("train", recipe, ranks, {**options, "summary": summary}, folder, None if not quiet else subprocess.DEVNULL)
+        with open(summary, encoding="utf-8") as file:
+            return json.load(file)
+
+
+def evaluate(recipe, ranks=1, **options):
+    """Evaluates saved weights, as `weft evaluate`: recipe may also be a checkpoint's folder."""
+    return _answer("evaluate", recipe, ranks, options)
+
+
+def memory(recipe, ranks=1, **options):
+    """What each rank needs, by category, in bytes, and whether it fits: `weft memory --json`."""
+    return _answer("memory", recipe, ranks, options)
+
+
+def simulate(recipe, ranks=1, **options):
+    """The time of a step on given hardware: `weft simulate --json`."""
+    return _answer("simulate", recipe, ranks, options)
+
+
+def plan(recipe, ranks=1, **options):
+    """The fastest layouts that fit: `weft plan --json`."""
+    return _answer("plan", recipe, ranks, options)
+
+
+def verify(recipe, ranks=1, **options):
+    """Whether the recipe's layout trains as one rank does: `weft verify --json`."""
+    return _answer("verify", recipe, ranks, options)
+
+
+def _answer(name, recipe, ranks, options):
+    with tempfile.TemporaryDirectory() as folder:
+        return json.loads(_run(name, recipe, ranks, {**options, "json": True}, folder, subprocess.PIPE))
+
+
+def _run(name, recipe, ranks, options, folder, output):
+    arguments = [name, _file_of(recipe, folder), "-n", str(ranks)]
+    for key, value in options.items():
+        for part in value if isinstance(value, (list, tuple)) else [value]:
+            arguments += [f"--{key.replace('_', '-')}"] if part is True else [f"--{key.replace('_', '-')}", str(part)] if part not in (None, False) else []
+    return run_command(arguments, output)
+
+
+def _file_of(recipe, folder):
+    if not isinstance(recipe, dict):
+        return os.fspath(recipe)
+    path = os.path.join(folder, "recipe.toml")
+    with open(path, "w", encoding="utf-8") as file:
+        file.write(toml_of(recipe))
+    return path
+
+
+def run_command(arguments, output):
+    """What the command prints, if `output` is a pipe. Raises CommandError with its last line if it fails."""
+    program, paths = command()
+    environment = {**os.environ, **({"LD_LIBRARY_PATH": paths} if paths else {})}
+    with subprocess.Popen([program, *arguments], stdout=output, stderr=subprocess.PIPE, text=True, env=environment) as process:
+        try:
+            printed, errors = process.communicate()
+        except BaseException:  # Ctrl-C: the command ends its ranks, and may save
+            process.send_signal(signal.SIGTERM)
+            process.wait()
+            raise
+    lines = errors.strip().splitlines()
+    if process.returncode:
+        raise CommandError(lines[-1] if lines else f"weft {arguments[0]} failed with status {process.returncode}", process.returncode)
+    if errors and output is None:
+        sys.stderr.write(errors)
+    return printed

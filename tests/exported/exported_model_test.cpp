@@ -1,0 +1,226 @@
+// Models of torch.export: where they are cut, whose tensors are whose, what is refused. tests/exported/python compares results.
+#include "weft/exported/exported_model.h"
+
+#include <ATen/ops/allclose.h>
+#include <ATen/ops/equal.h>
+#include <ATen/ops/randint.h>
+#include <ATen/ops/zeros.h>
+#include <caffe2/serialize/inline_container.h>
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+
+#include "tests/support/refusal.h"
+#include "weft/checkpoint/weights/weights_file.h"
+
+namespace weft::exported_test {
+namespace {
+
+using Records = std::vector<std::pair<std::string, std::string>>;
+
+const std::string kPrograms = WEFT_SOURCE "/tests/exported/programs/";
+const std::string kTokens = kPrograms + "tokens.pt2", kImages = kPrograms + "images.pt2";
+constexpr const char* kProgram = "models/model.json";
+
+ExportedModelOptions options_of(const std::string& path, const std::string& blocks = "auto") {
+  return {.path = path, .blocks = blocks, .reads_tokens = path == kTokens};
+}
+
+std::string names_of(const Model& model) {
+  std::string names;
+  for (const NamedBlock& block : model.blocks) names += (names.empty() ? "" : " ") + block.name;
+  return names;
+}
+
+/// Copies of a program with some records replaced, in a folder of the test.
+class Copies {
+ public:
+  Copies() { std::filesystem::create_directories(folder_); }
+  ~Copies() { std::filesystem::remove_all(folder_); }
+
+  std::string path() const { return folder_ + "/x.pt2"; }
+
+  static std::string record(const std::string& path, const std::string& name) {
+    caffe2::serialize::PyTorchStreamReader reader(path);
+    const auto [bytes, size] = reader.getRecord(name);
+    return {static_cast<const char*>(bytes.get()), size};
+  }
+
+  /// The copy has the first `from` of a record replaced, which must be there.
+  const std::string& replace(const std::string& of, const std::string& name, const std::string& from, const std::string& to) {
+    caffe2::serialize::PyTorchStreamReader reader(of);
+    caffe2::serialize::PyTorchStreamWriter writer(path_ = path());
+    for (const std::string& each : reader.getAllRecords()) {
+      if (each == "version" || each.starts_with(".data/")) continue;
+      std::string bytes = record(of, each);
+      if (each == name) {
+        const size_t at = bytes.find(from);
+        EXPECT_NE(at, std::string::npos) << from;
+        if (at != std::string::npos) bytes.replace(at, from.size(), to);
+      }
+      writer.writeRecord(each, bytes.data(), bytes.size());
+    }
+    writer.writeEndOfFile();
+    return path_;
+  }
+
+ private:
+  std::string folder_ = testing::TempDir() + "weft_exported_" + std::to_string(getpid()), path_;
+};
+
+TEST(ExportedModel, is_cut_at_the_boundaries_of_its_modules) {
+  const struct {
+    std::string path, blocks, names;
+  } cases[] = {
+      {kTokens, "auto", "wte wpe h.0 h.1 head"},
+      {kTokens, "h.*, head", "model h.0 h.1 model@2 head"},
+      {kTokens, "h.1", "model h.1 model@2"},
+      {kImages, "auto", "0 5"},
+      {kImages, "1,5", "model 1 5"},
+  };
+  for (const auto& c : cases)
+    EXPECT_EQ(names_of(exported_model(options_of(c.path, c.blocks))), c.names) << c.path << " " << c.blocks;
+}
+
+TEST(ExportedModel, describes_each_tensor_once_and_ties_blocks) {
+  const Model model = exported_model(options_of(kTokens));
+  EXPECT_EQ(model.blocks.back().uses, std::vector<int>{0});
+  std::vector<std::string> names;
+  for (const NamedBlock& named : model.blocks) {
+    for (const ParamSpec& spec : named.block->parameters()) {
+      names.push_back(spec.name);
+      EXPECT_TRUE(spec.parameter->value.is_meta());
+      EXPECT_EQ(spec.embedding, spec.name == "wte.weight" || spec.name == "wpe.weight");
+    }
+  }
+  std::sort(names.begin(), names.end());
+  EXPECT_EQ(names, open_weights(kTokens)->names());  // "head.weight" is "wte.weight"
+}
+
+TEST(ExportedModel, knows_statistics_counts_and_frozen_parameters) {
+  std::string statistics, frozen, counts;
+  for (const NamedBlock& named : exported_model(options_of(kImages)).blocks) {
+    for (const ParamSpec& spec : named.block->parameters()) {
+      if (spec.statistic) statistics += spec.name + " ";
+      if (spec.frozen) frozen += spec.name + " ";
+    }
+    for (const BufferSpec& spec : named.block->buffers()) counts += spec.counts ? spec.name : "";
+  }
+  EXPECT_EQ(statistics, "1.running_mean 1.running_var ");
+  EXPECT_EQ(frozen, "0.bias ");
+  EXPECT_EQ(counts, "1.num_batches_tracked");
+}
+
+/// Runs the blocks on the CPU, with constant weights.
+at::Tensor run(const Model& model, Tensors values, const Context& context) {
+  for (const NamedBlock& named : model.blocks) {
+    for (const ParamSpec& spec : named.block->parameters()) {
+      if (spec.parameter->value.is_meta()) spec.parameter->value = at::zeros(spec.parameter->value.sizes()).add_(0.25);
+    }
+    values = named.block->forward(values, context);
+  }
+  return values.front();
+}
+
+TEST(ExportedModel, dropout_is_drawn_by_sample_and_only_in_training) {
+  const Model model = exported_model(options_of(kTokens));
+  const at::Tensor ids = at::randint(64, {4, 16}, at::kLong);
+  const Context training{.seed = 1}, evaluation{.seed = 1, .training = false};
+  const at::Tensor whole = run(model, {ids}, training);
+  EXPECT_TRUE(at::equal(whole, run(model, {ids}, training)));
+  EXPECT_FALSE(at::equal(whole, run(model, {ids}, {.seed = 2})));
+  EXPECT_FALSE(at::equal(whole, run(model, {ids}, evaluation)));
+  EXPECT_TRUE(at::equal(run(model, {ids}, evaluation), run(model, {ids}, {.seed = 2, .training = false})));
+  EXPECT_TRUE(at::allclose(whole.narrow(0, 2, 2), run(model, {ids.narrow(0, 2, 2)}, {.seed = 1, .first_sample = 2})));
+}
+
+TEST(ExportedModel, its_input_and_output_are_those_of_the_recipe) {
+  const struct {
+    ExportedModelOptions options;
+    std::string text;
+  } cases[] = {
+      {{.path = kTokens}, "it takes Long, but model.inputs = \"images\" gives Float; set model.inputs"},
+      {{.path = kTokens, .reads_tokens = true, .sample_shape = {32}},
+       "it takes samples of [16], but the recipe's are [32]; set model.context"},
+      {{.path = kImages, .sample_shape = {3, 16, 16}}, "set model.channels and model.image_size"},
+      {{.path = kTokens, .reads_tokens = true, .classes = 256}, "its logits are of 64; set model.vocabulary = 64 (here: 256)"},
+      {{.path = kImages, .classes = 10}, "its logits are of 5; set model.classes = 5"},
+      {{.path = kTokens, .blocks = "layers.*", .reads_tokens = true}, "model.blocks: 'layers.*' matches no module of"},
+      {{.path = "/nowhere.pt2"}, "/nowhere.pt2: cannot open it"},
+      {{.path = WEFT_SOURCE "/tests/checkpoint/weights/state_dict.pt"},
+       "it holds no exported program (models/model.json); write it with torch.export.save()"},
+  };
+  for (const auto& c : cases) {
+    const std::string text = test::refusal([&] { exported_model(c.options); });
+    EXPECT_NE(text.find(c.text), std::string::npos) << text;
+  }
+}
+
+TEST(ExportedModel, what_is_not_trained_is_refused_with_what_to_do) {
+  const struct {
+    std::string path, record, from, to, text;
+  } cases[] = {
+      {kTokens, kProgram, "\"major\": 8", "\"major\": 9",
+       "its schema is version 9, weft reads version 8; export it with PyTorch 2.11"},
+      {kTokens, kProgram, "torch.ops.aten.gelu.default", "torch.ops.higher_order.cond", "control flow and regions"},
+      {kTokens, kProgram, "torch.ops.aten.gelu.default", "torch.ops.mine.gelu.default",
+       "a custom operator, which LibTorch does not have"},
+      {kTokens, kProgram, "torch.ops.aten.gelu.default", "torch.ops.aten.guess.default", "LibTorch 2.11 has no such operator"},
+      {kTokens, kProgram, "torch.ops.aten.gelu.default", "torch.ops.aten.item.default",
+       "a value on the host decides what follows"},
+      {kTokens, kProgram, "\"as_device\"", "\"as_graph\"", "weft gives no value of type"},
+      {kTokens, kProgram, "user_output", "buffer_mutation", "it was decomposed or made functional"},
+      {kImages, "data/weights/model_weights_config.json", "\"dtype\": 7", "\"dtype\": 6", "its record"},
+      {kImages, "data/weights/model_weights_config.json", "weight_0", "weight_x", "is missing; export it again"},
+      {kImages, "data/weights/model_weights_config.json", "\"sizes\": [{\"as_int\": 4", "\"sizes\": [{\"as_int\": 5",
+       "bytes, but its record"},
+      {kImages, "data/weights/model_weights_config.json", "\"strides\": [{\"as_int\": 9", "\"strides\": [{\"as_int\": 3",
+       "make it contiguous before exporting"},
+      {kImages, "byteorder", "little", "big", "not little-endian"},
+      {kImages, kProgram, "{", "[", "its program is damaged"},
+  };
+  Copies copies;
+  for (const auto& c : cases) {
+    ExportedModelOptions options = options_of(c.path);
+    options.path = copies.replace(c.path, c.record, c.from, c.to);
+    const std::string text = test::refusal([&] { exported_model(options); });
+    EXPECT_NE(text.find(c.text), std::string::npos) << c.to << ": " << text;
+    EXPECT_EQ(text.find('\n'), std::string::npos) << text;
+  }
+}
+
+TEST(ExportedModel, damage_shows_in_checksums) {
+  Copies copies;
+  const std::string whole = [] {
+    std::ifstream file(kImages, std::ios::binary);
+    return std::string(std::istreambuf_iterator<char>(file), {});
+  }();
+  const auto write = [&](const std::string& bytes) { std::ofstream(copies.path(), std::ios::binary) << bytes; };
+  const auto weights_refused = [&](const std::string& bytes) {
+    write(bytes);
+    return test::refusal([&] {
+      const std::unique_ptr<WeightsFile> weights = open_weights(copies.path());
+      for (const std::string& name : weights->names()) weights->read(name);
+    });
+  };
+  const auto refused = [&](const std::string& bytes) {
+    write(bytes);
+    const std::string text = test::refusal([&] { exported_model(options_of(copies.path())); });
+    return text.empty() ? weights_refused(bytes) : text;
+  };
+  EXPECT_EQ(refused(whole), "");
+  EXPECT_NE(refused(whole.substr(0, whole.size() / 2)).find("truncated"), std::string::npos);
+  EXPECT_NE(weights_refused(whole.substr(0, whole.size() / 2)).find("x.pt2: it is no zip archive, or truncated"),
+            std::string::npos);
+  EXPECT_NE(weights_refused("x" + whole.substr(1)).find("x.pt2"), std::string::npos);
+  const std::string weight = Copies::record(kImages, "data/weights/weight_0");
+  std::string flipped = whole;
+  flipped[whole.find(weight) + 5] ^= 1;
+  EXPECT_NE(refused(flipped).find("record 'data/weights/weight_0' is damaged"), std::string::npos) << refused(flipped);
+}
+
+}  // namespace
+}  // namespace weft::exported_test

@@ -1,0 +1,116 @@
+"""Models that the tests export, in plain torch.nn."""
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+VOCABULARY, CONTEXT, CLASSES, SIZE = 64, 16, 5, 16
+
+
+class Mlp(nn.Sequential):
+    def __init__(self):
+        super().__init__(nn.Flatten(), nn.Linear(SIZE * SIZE, 32), nn.GELU(), nn.Linear(32, 32), nn.LayerNorm(32), nn.Tanh(),
+                         nn.Linear(32, CLASSES))
+
+
+class Cnn(nn.Sequential):
+    """BatchNorm, and dropout of nothing, whose operator is there all the same."""
+
+    def __init__(self):
+        super().__init__(nn.Conv2d(1, 8, 3, padding=1), nn.BatchNorm2d(8), nn.ReLU(inplace=True), nn.MaxPool2d(2),
+                         nn.Conv2d(8, 16, 3, padding=1, bias=False), nn.BatchNorm2d(16), nn.ReLU(inplace=True), nn.Dropout(0.0),
+                         nn.AdaptiveAvgPool2d(2), nn.Flatten(), nn.Linear(64, CLASSES))
+
+
+def pair(inputs, outputs):
+    return nn.Sequential(nn.Conv2d(inputs, outputs, 3, padding=1, bias=False), nn.GroupNorm(2, outputs), nn.ReLU(inplace=True))
+
+
+class UNet(nn.Module):
+    """Skips over all stages; its pixels' logits are averaged, as the data has one label per image."""
+
+    def __init__(self, width=4):
+        super().__init__()
+        self.down1, self.down2, self.middle = pair(1, width), pair(width, 2 * width), pair(2 * width, 4 * width)
+        self.up2, self.join2 = nn.ConvTranspose2d(4 * width, 2 * width, 2, 2), pair(4 * width, 2 * width)
+        self.up1, self.join1 = nn.ConvTranspose2d(2 * width, width, 2, 2), pair(2 * width, width)
+        self.head = nn.Conv2d(width, CLASSES, 1)
+
+    def forward(self, x):
+        first = self.down1(x)
+        second = self.down2(F.max_pool2d(first, 2))
+        y = self.middle(F.max_pool2d(second, 2))
+        y = self.join2(torch.cat([self.up2(y), second], 1))
+        y = self.join1(torch.cat([self.up1(y), first], 1))
+        return self.head(y).mean((2, 3))
+
+
+class Lstm(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.embedding, self.rnn, self.head = nn.Embedding(VOCABULARY, 16), nn.LSTM(16, 24, 2, batch_first=True), nn.Linear(24, VOCABULARY)
+
+    def forward(self, ids):
+        return self.head(self.rnn(self.embedding(ids))[0])
+
+
+class Layer(nn.Module):
+    def __init__(self, width, heads, dropout):
+        super().__init__()
+        self.heads, self.norm1, self.norm2 = heads, nn.LayerNorm(width), nn.LayerNorm(width)
+        self.qkv, self.out = nn.Linear(width, 3 * width), nn.Linear(width, width)
+        self.up, self.down, self.dropout = nn.Linear(width, 4 * width), nn.Linear(4 * width, width), nn.Dropout(dropout)
+
+    def forward(self, x):
+        samples, tokens, width = x.shape
+        q, k, v = (y.view(samples, tokens, self.heads, -1).transpose(1, 2) for y in self.qkv(self.norm1(x)).split(width, 2))
+        y = F.scaled_dot_product_attention(q, k, v, is_causal=True)
+        x = x + self.dropout(self.out(y.transpose(1, 2).reshape(samples, tokens, width)))
+        return x + self.dropout(self.down(F.gelu(self.up(self.norm2(x)))))
+
+
+class Gpt(nn.Module):
+    """Tied: its logits are products with the token embeddings."""
+
+    def __init__(self, dropout=0.0, width=32, heads=4, layers=2):
+        super().__init__()
+        self.wte, self.wpe = nn.Embedding(VOCABULARY, width), nn.Embedding(CONTEXT, width)
+        self.h = nn.ModuleList(Layer(width, heads, dropout) for _ in range(layers))
+        self.norm, self.head = nn.LayerNorm(width), nn.Linear(width, VOCABULARY, bias=False)
+        self.head.weight = self.wte.weight
+
+    def forward(self, ids):
+        x = self.wte(ids) + self.wpe(torch.arange(ids.shape[1], device=ids.device))
+        for layer in self.h:
+            x = layer(x)
+        return self.head(self.norm(x))
+
+
+class Held(nn.Module):
+    """A convolution and a BatchNorm that run twice; buffers that checkpoints keep, read by several blocks; new tensors; a
+    region without gradients; depth that is dropped at random, and dropout in place."""
+
+    def __init__(self, drop=0.0):
+        super().__init__()
+        from torchvision.ops import StochasticDepth
+        self.first, self.conv, self.norm = nn.Conv2d(1, 8, 3, 2, 1), nn.Conv2d(8, 8, 3, padding=1, bias=False), nn.BatchNorm2d(8)
+        self.depth, self.wide, self.head = StochasticDepth(drop, "row"), nn.Linear(512, 64), nn.Linear(64, CLASSES)
+        self.drop = nn.Dropout(drop, inplace=True)
+        self.register_buffer("angles", torch.linspace(0.0, 900.0, 64))
+
+    def forward(self, x):
+        x = self.first(x)
+        for _ in range(2):
+            x = x + self.depth(self.norm(self.conv(x)))
+        with torch.no_grad(), torch.autocast("cpu", enabled=False):
+            scale = 1 + x.mean((1, 2, 3)).sigmoid().unsqueeze(1)
+        x = self.wide(self.drop(torch.relu(x.flatten(1)))) + self.angles.sin() + torch.arange(64).float() / 64
+        return self.head(torch.tanh(x) * self.angles.cos() * scale)
+
+
+# By name: the model, and whether it reads tokens.
+NETS = {"cnn": (Cnn, False), "unet": (UNet, False), "lstm": (Lstm, True), "gpt": (Gpt, True), "held": (Held, False)}
+RANDOM = {"drop": (lambda: Gpt(dropout=0.2), True), "depth": (lambda: Held(drop=0.4), False)}
+
+
+def example(tokens, samples=4):
+    return torch.randint(VOCABULARY, (samples, CONTEXT)) if tokens else torch.randn(samples, 1, SIZE, SIZE)

@@ -1,0 +1,523 @@
+"""Tests of `import weft`, run by pytest in an environment with the wheel (python_test.py)."""
+import gc
+import inspect
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import threading
+import time
+
+import jobs
+import pytest
+import torch
+import torch.nn.functional as F
+from torch.utils.checkpoint import checkpoint
+
+import weft
+from weft import _weft
+
+RUN = {"threads": 1}
+FIGURES = os.environ["WEFT_TEST_FIGURES"]
+
+
+def by_hand(blocks, loss, data, optimizer, steps=4, batch=8):
+    """PyTorch's own loop over the same batches, on one process."""
+    losses = []
+    for step in range(steps):
+        rows = [data[(step * batch + i) % len(data)] for i in range(batch)]
+        x, target = torch.stack([row[0] for row in rows]), torch.stack([row[1] for row in rows])
+        for block in blocks:
+            x = block(x)
+        value = loss(x, target)
+        optimizer.zero_grad()
+        value.backward()
+        optimizer.step()
+        losses.append(value.item())
+    return losses
+
+
+def mean_loss(logits, target):
+    return F.cross_entropy(logits.flatten(0, 1), target.flatten())
+
+
+def parameters(blocks):
+    return list({id(p): p for block in blocks for p in block.parameters()}.values())
+
+
+ADAM = {"name": "adamw", "lr": 1e-2, "weight_decay": 0.0}
+LAYOUTS = [
+    {"layout": {}},
+    {"layout": {"shard_level": "parameters"}},
+    {"layout": {"pp": 2}},
+    {"layout": {"pp": 2, "recompute": "blocks"}},
+    {"layout": {"shard_level": "optimizer"}},
+]
+
+
+def trainings(layouts):
+    """Jobs whose losses are PyTorch's."""
+    return [{"options": {**layout, "optimizer": ADAM}, "shuffle": False} for layout in layouts]
+
+
+def exact(layouts):
+    """Jobs with shuffled data, dropout, sums in slots and a loss of Python's, whose losses have the same bits on any number of ranks."""
+    return [{"options": {"layout": layout, "run": {"reproducible_slots": 4}}, "make": dropping, "loss": jobs.tokens_loss} for layout in layouts]
+
+
+@pytest.fixture(scope="session")
+def two(tmp_path_factory):
+    """Results of two ranks, and the folder of a checkpoint of theirs. All in one pair of processes, as importing torch takes seconds."""
+    folder = str(tmp_path_factory.mktemp("two") / "saved")
+    calls = [(jobs.many, trainings(LAYOUTS)), (jobs.many, exact([{}, {"pp": 2}, {"shard_level": "parameters"}])),
+             (jobs.save, folder, {"shard_level": "parameters"}), (jobs.shares,)]
+    return weft.spawn(jobs.all_of, 2, calls), folder
+
+
+@pytest.fixture(scope="session")
+def four(two):
+    """The same of four ranks, which load that checkpoint."""
+    calls = [(jobs.many, exact([{"pp": 2, "shard_level": "gradients"}])), (jobs.load, two[1], {"pp": 2, "shard_level": "optimizer"})]
+    return weft.spawn(jobs.all_of, 4, calls)
+
+
+def test_same_losses_as_torch(two):
+    """Blocks with a tied weight, in each layout, train as PyTorch's own loop does."""
+    blocks = jobs.gpt()
+    expected = by_hand(blocks, mean_loss, jobs.texts(), torch.optim.Adam(parameters(blocks), lr=1e-2))
+    for found, layouts in ((jobs.many(trainings(LAYOUTS[:1])), LAYOUTS[:1]), *((results[0], LAYOUTS) for results in two[0])):
+        for (losses, weights), layout in zip(found, layouts, strict=True):
+            assert losses == pytest.approx(expected, abs=2e-6), layout
+            assert torch.allclose(weights["0.words.weight"], blocks[0].words.weight, atol=1e-5), layout
+            assert torch.equal(weights["3.words.weight"], weights["0.words.weight"])
+
+
+def test_same_bits_for_any_ranks(two, four):
+    one = jobs.many(exact([{}]))[0][0]
+    assert len(set(one)) == 4
+    for results in (*(rank[1] for rank in two[0]), *(rank[0] for rank in four)):
+        assert [losses for losses, _ in results] == [one] * len(results)
+
+
+def dropping():
+    return jobs.gpt(dropout=0.1)
+
+
+def test_same_bits_as_the_command(tmp_path, monkeypatch):
+    """The same operators, data and order by `weft train`, from an exported model."""
+    from weft.export import export
+
+    monkeypatch.chdir(tmp_path)
+    torch.manual_seed(1)
+    net = torch.nn.Sequential(torch.nn.Flatten(), torch.nn.Linear(16, 8), torch.nn.ReLU(), torch.nn.Linear(8, 4))
+    export(net, torch.zeros(2, 1, 4, 4), "net.pt2")
+    images = torch.randint(0, 256, (40, 4, 4), dtype=torch.uint8)
+    labels = torch.randint(0, 4, (40,), dtype=torch.uint8)
+    for kind in ("train", "t10k"):
+        for name, values in ((f"{kind}-images-idx3-ubyte", images), (f"{kind}-labels-idx1-ubyte", labels)):
+            header = bytes([0, 0, 8, values.dim()]) + b"".join(size.to_bytes(4, "big") for size in values.shape)
+            (tmp_path / name).write_bytes(header + values.numpy().tobytes())
+    recipe = {
+        "model": {"name": "exported", "path": "net.pt2", "channels": 1, "image_size": 4, "classes": 4},
+        "data": {"name": "images", "path": str(tmp_path)}, "batch": {"global": 8}, "run": {"steps": 5, "threads": 1, "seed": 3},
+        "optimizer": {"name": "sgd", "lr": 0.1, "momentum": 0.9},
+    }
+    summary = weft.train(recipe, quiet=True)
+    trainer = weft.Trainer(net, recipe=recipe, log=None)
+    pixels = ((images.double() / 255 - 0.2860) / 0.3530).float().unsqueeze(1)  # as weft scales images of this kind
+    steps = list(trainer.train([(pixel, int(label)) for pixel, label in zip(pixels, labels, strict=True)]))
+    assert steps[-1].loss == summary["loss"]
+
+
+def test_batch_norm_and_evaluation():
+    """Statistics as PyTorch's, also in an evaluation; flags of frozen modules stay."""
+    torch.manual_seed(2)
+    make = lambda: torch.nn.Sequential(torch.nn.Linear(4, 8), torch.nn.BatchNorm1d(8), torch.nn.ReLU(), torch.nn.Linear(8, 3))  # noqa: E731
+    net, peer = make(), make()
+    peer.load_state_dict(net.state_dict())
+    data = [(torch.randn(4), torch.tensor(i % 3)) for i in range(16)]
+    expected = by_hand([peer], F.cross_entropy, data, torch.optim.SGD(peer.parameters(), lr=0.1))
+    trainer = weft.Trainer(net, F.cross_entropy, batch=8, optimizer={"name": "sgd", "lr": 0.1, "momentum": 0.0, "weight_decay": 0.0}, run=RUN, log=None)
+    assert [step.loss for step in trainer.train(data, 4, shuffle=False)] == pytest.approx(expected, abs=1e-6)
+    peer.eval()
+    inputs = torch.stack([row[0] for row in data])
+    assert torch.allclose(trainer.predict(inputs), peer(inputs), atol=1e-6)
+    assert trainer.evaluate(data).loss == pytest.approx(F.cross_entropy(peer(inputs), torch.stack([row[1] for row in data])).item(), abs=1e-6)
+    assert all(module.training for module in net.modules())
+    state = trainer.state_dict()
+    assert set(state) == set(peer.state_dict())
+    assert int(state["1.num_batches_tracked"]) == 4
+    peer.load_state_dict(state)
+
+
+class Doubled(torch.autograd.Function):
+    """An operator of Python's own, forward and backward."""
+
+    @staticmethod
+    def forward(ctx, x, fails):
+        ctx.fails = fails
+        return 2 * x
+
+    @staticmethod
+    def backward(ctx, gradient):
+        if ctx.fails:
+            raise LookupError("no gradient here")
+        return 2 * gradient, None
+
+
+class Own(torch.nn.Module):
+    """Own operators, hooks, checkpointing, in-graph control flow."""
+
+    def __init__(self, fails=False):
+        super().__init__()
+        self.inner, self.fails, self.hooked = torch.nn.Linear(4, 4), fails, 0
+        self.inner.register_forward_hook(self.hook)
+
+    def hook(self, *_):
+        self.hooked += 1
+
+    def forward(self, x):
+        x = Doubled.apply(x, self.fails)
+        return checkpoint(self.inner, x, use_reentrant=False) if x.sum() > -1e9 else x
+
+
+def test_python_inside_blocks():
+    data = [(torch.randn(4, generator=torch.Generator().manual_seed(i)), torch.tensor(i % 4)) for i in range(16)]
+    torch.manual_seed(4)
+    blocks = [torch.nn.Linear(4, 4), Own(), torch.compile(torch.nn.Linear(4, 4), backend="eager")]
+    torch.manual_seed(4)
+    peers = [torch.nn.Linear(4, 4), Own(), torch.nn.Linear(4, 4)]
+    expected = by_hand(peers, F.cross_entropy, data, torch.optim.SGD(parameters(peers), lr=0.1))
+    trainer = weft.Trainer(blocks, batch=8, optimizer={"name": "sgd", "lr": 0.1, "momentum": 0.0, "weight_decay": 0.0}, run=RUN, log=None)
+    assert [step.loss for step in trainer.train(data, 4, shuffle=False)] == pytest.approx(expected, abs=1e-6)
+    assert blocks[1].hooked == 4
+
+
+def test_transformers():
+    """GPT-2 of transformers, as one block and cut into its layers."""
+    from transformers import GPT2Config, GPT2LMHeadModel
+
+    def model():
+        torch.manual_seed(5)
+        return GPT2LMHeadModel(GPT2Config(n_layer=2, n_embd=16, n_head=2, vocab_size=32, n_positions=8, resid_pdrop=0.0, embd_pdrop=0.0, attn_pdrop=0.0))
+
+    class Whole(torch.nn.Module):
+        def __init__(self, inner):
+            super().__init__()
+            self.inner = inner
+
+        def forward(self, ids):
+            return self.inner(ids).logits
+
+    class First(torch.nn.Module):
+        def __init__(self, wte, wpe):
+            super().__init__()
+            self.wte, self.wpe = wte, wpe
+
+        def forward(self, ids):
+            return self.wte(ids) + self.wpe(torch.arange(ids.shape[1]))
+
+    class Rest(torch.nn.Module):
+        def __init__(self, layer):
+            super().__init__()
+            self.layer = layer
+
+        def forward(self, x):
+            y = self.layer(x)
+            return y[0] if isinstance(y, tuple) else y
+
+    whole = model()
+    expected = by_hand([Whole(whole)], mean_loss, jobs.texts(), torch.optim.Adam(whole.parameters(), lr=1e-2))
+    parts = model()
+    t = parts.transformer
+    for blocks in (Whole(model()), [First(t.wte, t.wpe), *(Rest(layer) for layer in t.h), torch.nn.Sequential(t.ln_f, parts.lm_head)]):
+        trainer = weft.Trainer(blocks, batch=8, optimizer=ADAM, run=RUN, log=None)
+        assert [step.loss for step in trainer.train(jobs.texts(), 4, shuffle=False)] == pytest.approx(expected, abs=2e-6)
+
+
+def test_checkpoints(two, four):
+    """Saved on two ranks, continued on one and four, with the same bits."""
+    losses = two[0][0][2]
+    assert jobs.load(two[1], {}) == losses[2:]
+    assert [rank[1] for rank in four] == [losses[2:]] * 4
+
+
+def test_weights_from_torch(tmp_path):
+    """A state_dict saved by PyTorch, under other names."""
+    from safetensors.torch import save_file
+
+    peer = torch.nn.Linear(4, 3)
+    save_file({"old.weight": peer.weight.detach(), "old.bias": peer.bias.detach()}, tmp_path / "w.safetensors")
+    trainer = weft.Trainer([torch.nn.Linear(4, 3)], batch=4, run=RUN, log=None)
+    trainer.load_weights(tmp_path / "w.safetensors", names={"old.*": "0.*"})
+    assert torch.equal(trainer.state_dict()["0.weight"], peer.weight)
+
+
+def test_shares(two):
+    """Each rank's part by hand, an iterable of batches, evaluation and prediction."""
+    one = jobs.shares()
+    for rank, found in enumerate(results[3] for results in two[0]):
+        assert found[0] == rank and found[1] == list(range(4 * rank, 4 * rank + 4))
+        assert found[2] == pytest.approx(one[2], abs=1e-6) and found[3] == pytest.approx(one[3], abs=1e-5)
+        assert found[4:] == (24 * 8, (8, 8, 32), 2)
+
+
+def test_unused_parameters_are_named():
+    """A reentrant checkpoint in the first block trains nothing, which is told."""
+    class Reentrant(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.inner = torch.nn.Linear(4, 4)
+
+        def forward(self, x):
+            return checkpoint(self.inner, x, use_reentrant=True)
+
+    trainer = weft.Trainer([Reentrant(), torch.nn.Linear(4, 4)], batch=8, run=RUN, log=None)
+    trainer.step(torch.randn(8, 4), torch.arange(8) % 4)
+    assert trainer.zero_gradients() == {"0.inner.weight": 1.0, "0.inner.bias": 1.0}
+
+
+class Raises(torch.nn.Module):
+    """A block that fails in its second forward."""
+
+    def __init__(self, error):
+        super().__init__()
+        self.weight, self.error, self.calls = torch.nn.Parameter(torch.zeros(4)), error, 0
+
+    def forward(self, x):
+        self.calls += 1
+        if self.calls == 2:
+            raise self.error
+        return x + self.weight
+
+
+class Rows:
+    """Samples, of which some fail."""
+
+    def __init__(self, error=None):
+        self.error = error
+
+    def __len__(self):
+        return 16
+
+    def __getitem__(self, index):
+        if self.error and index == 5:
+            raise self.error
+        return torch.zeros(4), torch.tensor(0)
+
+
+def step_of(blocks, loss="cross_entropy", data=None, **options):
+    trainer = weft.Trainer(blocks, loss, batch=8, run=RUN, log=None, **options)
+    return list(trainer.train(Rows() if data is None else data, 3))
+
+
+def raise_value(*_):
+    raise ValueError("no loss today")
+
+
+@pytest.mark.parametrize("workers", [0, 2])
+def test_exceptions(workers):
+    """What Python raises inside a step is raised by it, with type, text and traceback."""
+    line = torch.nn.Linear(4, 4)
+    for error in (KeyError("layer 3"), ZeroDivisionError("by zero"), KeyboardInterrupt()):
+        with pytest.raises(type(error)) as found:
+            step_of([Raises(error)])
+        assert str(found.value) == str(error) and "forward" in [frame.name for frame in found.traceback]
+    with pytest.raises(ValueError, match="no loss today"):
+        step_of(line, raise_value)
+    with pytest.raises(LookupError, match="no gradient here"):
+        step_of([torch.nn.Linear(4, 4), Own(fails=True)])
+    with pytest.raises(OSError, match="disk gone"):
+        list(weft.Trainer(torch.nn.Linear(4, 4), batch=8, run=RUN, log=None).train(Rows(OSError("disk gone")), 3, workers=workers))
+
+
+# What is wrong, and words of the one line that says so.
+REFUSED = [
+    (lambda: weft.Trainer([], batch=8), "an empty list is no block"),
+    (lambda: weft.Trainer([print], batch=8), "a builtin_function_or_method is no block"),
+    (lambda: weft.Trainer(torch.nn.Sequential(), batch=8), "the nn.Sequential is empty"),
+    (lambda: weft.Trainer(torch.nn.Linear(2, 2)), "batch.global"),
+    (lambda: weft.Trainer(torch.nn.Linear(2, 2), batch="8"), "batch is a str; it must be a dict"),
+    (lambda: weft.Trainer(torch.nn.Linear(2, 2), "crossentropy", batch=8), "loss is 'crossentropy'; it must be 'cross_entropy'"),
+    (lambda: weft.Trainer(torch.nn.Linear(2, 2), torch.nn.Linear(2, 1), batch=8), "loss has parameters"),
+    (lambda: weft.Trainer(torch.nn.Linear(2, 2), batch=8, optimizer={"nam": "sgd"}), "optimizer.nam"),
+    (lambda: weft.Trainer(torch.nn.Linear(2, 2), batch=8, optimizer={"lr": torch.zeros(1)}), "optimizer.lr is a Tensor"),
+    (lambda: weft.Trainer(torch.nn.Linear(2, 2), batch=8, optimizer={"decay": "cosine"}), "optimizer.decay = \"cosine\" needs the run's length"),
+    (lambda: weft.Trainer(torch.nn.Linear(2, 2), batch=8, run={"epochs": 3}), "is in epochs"),
+    (lambda: weft.Trainer(torch.nn.Linear(2, 2), batch=8, layout={"pp": 2}), "does not divide the 1 ranks"),
+    (lambda: weft.Trainer(torch.nn.Linear(2, 2), batch=10**30), "not representable in 64 bits"),
+    (lambda: weft.Trainer(torch.nn.Linear(2, 2), batch={"global": 8, "micro": 3}), "does not divide"),
+    (lambda: weft.Trainer(torch.nn.BatchNorm1d(4, momentum=None), batch=8), "without momentum"),
+    (lambda: step_of(torch.nn.Linear(4, 4), lambda outputs, target: outputs), "must be a tensor with one number"),
+    (lambda: step_of(torch.nn.Linear(4, 4), lambda outputs, target: 3.0), "must be a tensor with one number"),
+    (lambda: step_of([Named()]), "returned a dict"),
+    (lambda: step_of(torch.nn.Linear(4, 4), data=[torch.zeros(4)] * 9), "is a Tensor, not (inputs, target)"),
+    (lambda: step_of(torch.nn.Linear(4, 4), data=[]), "the data set is empty"),
+    (lambda: list(weft.Trainer(torch.nn.Linear(4, 4), batch=8, log=None).train(Rows())), "how many steps?"),
+    (lambda: weft.Trainer(torch.nn.Linear(4, 4), batch=8, log=None).step(torch.zeros(4, 4), torch.zeros(4)), "4 samples"),
+    (lambda: weft.Trainer(torch.nn.Linear(4, 4), batch=8, log=None).step("x", None), "inputs must be a tensor"),
+    (lambda: weft.Trainer(torch.nn.Linear(4, 4), batch=8, log=None).evaluate(iter([])), "no sequence of samples"),
+    (lambda: weft.Trainer(torch.nn.Linear(4, 4), batch=8, log=None).load("/nowhere"), "/nowhere"),
+    (lambda: weft.spawn(jobs.many, 0), "ranks is 0"),
+    (lambda: weft.load_recipe("gbt"), "there is no file 'gbt', nor a recipe"),
+    (lambda: weft.chain(Reversed(), torch.zeros(2, 4)), "does more than call its children in order"),
+]
+
+
+class Named(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.inner = torch.nn.Linear(4, 4)
+
+    def forward(self, x):
+        return {"x": self.inner(x)}
+
+
+class Reversed(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.a, self.b = torch.nn.Linear(4, 4), torch.nn.Linear(4, 4)
+
+    def forward(self, x):
+        return self.a(self.b(x))
+
+
+@pytest.mark.parametrize("index", range(len(REFUSED)))
+def test_refused(index):
+    call, words = REFUSED[index]
+    with pytest.raises(weft.InputError) as found:
+        call()
+    assert words in str(found.value) and "\n" not in str(found.value)
+
+
+def test_after_a_failure():
+    """A trainer that failed says so."""
+    trainer = weft.Trainer([Raises(ValueError("once"))], batch=8, run=RUN, log=None)
+    with pytest.raises(ValueError):
+        list(trainer.train(Rows(), 3))
+    with pytest.raises(weft.Error, match="failed"):
+        trainer.step(torch.zeros(8, 4), torch.zeros(8, dtype=torch.int64))
+
+
+def test_chain():
+    """A module that calls its children in order is cut into blocks by them, under its names."""
+    class Net(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.body, self.head = torch.nn.Sequential(torch.nn.Linear(4, 4), torch.nn.ReLU()), torch.nn.Linear(4, 4)
+
+        def forward(self, x):
+            return self.head(self.body(x))
+
+    net = Net()
+    trainer = weft.Trainer(weft.chain(net, torch.zeros(2, 4)), batch=8, run=RUN, log=None)
+    assert set(trainer.state_dict()) == set(net.state_dict())
+
+
+def test_failures_on_ranks():
+    """What one rank raises ends all, and is told; a rank that ends without a word too."""
+    begin = time.monotonic()
+    with pytest.raises(weft.RankError, match="LookupError: no such layer"):
+        weft.spawn(jobs.fail, 2, "raise")
+    with pytest.raises(weft.RankError):
+        weft.spawn(jobs.fail, 2, "end")
+    assert time.monotonic() - begin < 120
+
+
+def test_interrupt():
+    """Ctrl-C ends a training at once, on all ranks."""
+    program = "import jobs, weft\nprint('begun', flush=True)\njobs.train({'layout': {'pp': weft.world_size()}}, steps=10**6)\n"
+    for command in ([sys.executable], [sys.executable, "-m", "weft", "run", "-n", "2", "--", sys.executable]):
+        process = subprocess.Popen([*command, "-c", program], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True)
+        process.stdout.readline()
+        time.sleep(1.5)
+        begin = time.monotonic()
+        os.killpg(process.pid, signal.SIGINT)
+        process.communicate(timeout=30)
+        assert process.returncode != 0 and time.monotonic() - begin < 15
+
+
+def test_threads():
+    """Steps in a thread of the program, while others run Python; a trainer let go in another thread."""
+    done = threading.Event()
+    ticks = []
+
+    def tick():
+        while not done.is_set():
+            ticks.append(1)
+            time.sleep(0.001)
+
+    ticker = threading.Thread(target=tick)
+    ticker.start()
+    box = [weft.Trainer([torch.nn.Linear(256, 256) for _ in range(4)], batch=64, run=RUN, log=None)]
+    data = [(torch.randn(256), torch.tensor(i % 256)) for i in range(128)]
+    trained = threading.Thread(target=lambda: list(box[0].train(data, 30)))
+    trained.start()
+    trained.join()
+    drop = threading.Thread(target=box.clear)
+    drop.start()
+    drop.join()
+    done.set()
+    ticker.join()
+    gc.collect()
+    assert len(ticks) > 10
+
+
+def resident():
+    with open("/proc/self/statm", encoding="ascii") as file:
+        return int(file.read().split()[1]) * 4096
+
+
+def test_no_leak():
+    """A thousand trainers, also those whose step failed, leave nothing behind."""
+    def one(index):
+        blocks = [torch.nn.Linear(64, 64), Raises(ValueError("x")) if index % 3 == 0 else torch.nn.Linear(64, 4)]
+        trainer = weft.Trainer(blocks, batch=4, run=RUN, log=None)
+        try:
+            trainer.step(torch.zeros(4, 64), torch.zeros(4, dtype=torch.int64))
+            trainer.step(torch.zeros(4, 64), torch.zeros(4, dtype=torch.int64))
+        except (ValueError, RuntimeError):
+            pass
+
+    for index in range(100):
+        one(index)
+    gc.collect()
+    before, threads = resident(), threading.active_count()
+    for index in range(1000):
+        one(index)
+    gc.collect()
+    grown = resident() - before
+    assert grown < 20e6 and threading.active_count() == threads
+    with open(FIGURES, "a", encoding="utf-8") as file:
+        file.write(json.dumps({"grown MB over 1000 trainers": grown / 1e6}) + "\n")
+
+
+def test_recipes():
+    recipe = weft.load_recipe("gpt")
+    recipe["model"].update(layers=2, width=64, heads=2, context=32)
+    recipe["data"] = {"name": "tokens", "path": "none", "tokenizer": "uint16"}
+    assert weft.memory(recipe, 2)["world"] == 2
+    assert weft.simulate(recipe, 2, hardware="h100_node")["step_s"] > 0
+    assert weft.plan(recipe, 2, hardware="h100_node")["best"]
+    with pytest.raises(weft.CommandError, match="optimizer.lr") as found:
+        weft.memory({**recipe, "optimizer": {"lr": "fast"}})
+    assert found.value.status == 1
+
+
+def test_descriptions():
+    """All that is public is described, and the stub of _weft has the names that it has."""
+    for name in weft.__all__:
+        value = getattr(weft, name)
+        if inspect.isclass(value) or inspect.isfunction(value):
+            assert value.__doc__, name
+    for name, value in vars(weft.Trainer).items():
+        assert name.startswith("_") or inspect.getdoc(value), name
+    with open(os.path.join(os.path.dirname(weft.__file__), "_weft.pyi"), encoding="utf-8") as file:
+        stub = file.read()
+    for name in (name for name in dir(_weft) if not name.startswith("_")):
+        assert re.search(rf"(class|def) {name}\b", stub), name
+        members = [member for member in vars(getattr(_weft, name)) if not member.startswith("_")] if inspect.isclass(getattr(_weft, name)) else []
+        for member in members:
+            assert re.search(rf"\b{member}\b", stub), f"{name}.{member}"

@@ -1,0 +1,174 @@
+#include "weft/c/arrays.h"
+
+#include <ATen/ops/empty.h>
+#include <ATen/ops/from_blob.h>
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <utility>
+
+#include "weft/base/error.h"
+
+namespace weft::c {
+namespace {
+
+constexpr int kMostDims = 16;
+constexpr int64_t kMostBytes = int64_t{1} << 47;  ///< a process's memory on x86-64
+
+constexpr std::pair<int32_t, at::ScalarType> kTypes[] = {
+    {WEFT_FLOAT32, at::kFloat}, {WEFT_FLOAT64, at::kDouble}, {WEFT_INT32, at::kInt}, {WEFT_INT64, at::kLong}};
+
+at::ScalarType type_of(const weft_array& array, const std::string& name) {
+  for (const auto& [type, scalar] : kTypes) {
+    if (type == array.type) return scalar;
+  }
+  throw InputError(fmt::format("{}: type {} is none of WEFT_FLOAT32, WEFT_FLOAT64, WEFT_INT32, WEFT_INT64", name, array.type));
+}
+
+const char* name_of(at::ScalarType type) {
+  const char* const names[] = {"float32", "float64", "int32", "int64"};
+  for (size_t i = 0; i < std::size(kTypes); ++i) {
+    if (kTypes[i].second == type) return names[i];
+  }
+  return "another type";
+}
+
+at::IntArrayRef shape_of(const weft_array& array, const std::string& name) {
+  if (array.dims < 0 || array.dims > kMostDims) {
+    throw InputError(fmt::format("{} has {} dimensions, at most {} are possible", name, array.dims, kMostDims));
+  }
+  if (array.dims > 0 && !array.shape) throw InputError(fmt::format("{}: shape is null", name));
+  const at::IntArrayRef shape(array.shape, static_cast<size_t>(array.dims));
+  if (std::any_of(shape.begin(), shape.end(), [](int64_t size) { return size < 0; })) {
+    throw InputError(fmt::format("{} has the shape [{}]", name, fmt::join(shape, ", ")));
+  }
+  return shape;
+}
+
+std::vector<int64_t> strides_of(const weft_array& array, at::IntArrayRef shape) {
+  if (array.strides) return {array.strides, array.strides + shape.size()};
+  std::vector<int64_t> strides(shape.size(), 1);
+  for (size_t i = shape.size(); i-- > 1;) {
+    if (__builtin_mul_overflow(strides[i], std::max<int64_t>(1, shape[i]), &strides[i - 1])) strides[i - 1] = kMostBytes;
+  }
+  return strides;
+}
+
+/// Bytes from the array's first element to the end of its last. Throws InputError if no memory has them.
+int64_t extent_of(at::IntArrayRef shape, const std::vector<int64_t>& strides, int64_t element, const std::string& name) {
+  int64_t last = 0;
+  for (size_t i = 0; i < shape.size(); ++i) {
+    int64_t steps = 0;
+    if (strides[i] >= 0 && !__builtin_mul_overflow(shape[i] - 1, strides[i], &steps) &&
+        !__builtin_add_overflow(last, steps, &last) && last < kMostBytes / element) {
+      continue;
+    }
+    throw InputError(fmt::format("{}: no memory has the shape [{}] with the strides [{}]", name, fmt::join(shape, ", "),
+                                 fmt::join(strides, ", ")));
+  }
+  return (last + 1) * element;
+}
+
+/// Whether this process can read the byte; also true where the system does not tell.
+bool is_readable(const char* byte) {
+  char copy = 0;
+  const iovec to{&copy, 1}, from{const_cast<char*>(byte), 1};
+  return ::process_vm_readv(::getpid(), &to, 1, &from, 1, 0) == 1 || errno != EFAULT;
+}
+
+void check_memory(const weft_array& array, int64_t bytes, size_t element, const std::string& name) {
+  const auto* begin = static_cast<const char*>(array.data);
+  if (!begin) throw InputError(fmt::format("{}: data is null", name));
+  if (reinterpret_cast<uintptr_t>(begin) % element != 0) {
+    throw InputError(fmt::format("{}: data is not aligned to its elements of {} bytes", name, element));
+  }
+  if (!is_readable(begin) || !is_readable(begin + bytes - 1)) {
+    throw InputError(fmt::format("{}: data has fewer than the {} bytes of its shape", name, bytes));
+  }
+}
+
+}  // namespace
+
+at::Tensor memory_of(const weft_array* array, const std::string& name) {
+  if (!array) throw InputError(fmt::format("{} is null", name));
+  const at::ScalarType type = type_of(*array, name);
+  const at::IntArrayRef shape = shape_of(*array, name);
+  if (std::find(shape.begin(), shape.end(), 0) != shape.end()) return at::empty(shape, at::TensorOptions(type));
+  const std::vector<int64_t> strides = strides_of(*array, shape);
+  const size_t element = c10::elementSize(type);
+  check_memory(*array, extent_of(shape, strides, static_cast<int64_t>(element), name), element, name);
+  return at::from_blob(array->data, shape, strides, at::TensorOptions(type));
+}
+
+at::Tensor tensor_of(const weft_array* array, const ExpectedArray& expected) {
+  const std::string& name = expected.name;
+  if (!array) throw InputError(fmt::format("{} is null", name));
+  const at::IntArrayRef shape = shape_of(*array, name);
+  std::vector<int64_t> wanted = expected.like.sizes().vec();
+  const bool is_any = expected.samples < 0;
+  wanted[0] = is_any && !shape.empty() ? shape[0] : expected.samples;
+  if (shape != at::IntArrayRef(wanted)) {
+    throw InputError(
+        fmt::format("{} has the shape [{}]; it must be [{}{}]", name, fmt::join(shape, ", "),
+                    is_any ? "samples" : std::to_string(wanted[0]),
+                    wanted.size() > 1 ? fmt::format(", {}", fmt::join(wanted.begin() + 1, wanted.end(), ", ")) : ""));
+  }
+  const at::ScalarType type = type_of(*array, name), needed = expected.like.scalar_type();
+  if (at::isFloatingType(type) != at::isFloatingType(needed)) {
+    throw InputError(fmt::format("{} is {}; it must be {}", name, name_of(type), name_of(needed)));
+  }
+  const at::Tensor memory = memory_of(array, name);
+  return array->borrowed != 0 && type == needed ? memory
+                                                : memory.to(needed, /*non_blocking=*/false, /*copy=*/true).contiguous();
+}
+
+std::vector<at::Tensor> tensors_of(const weft_array* first, int count, const std::vector<ExpectedArray>& expected) {
+  if (count != static_cast<int>(expected.size())) {
+    throw InputError(fmt::format("num_inputs is {}; the model takes {}", count, expected.size()));
+  }
+  if (!first) throw InputError("inputs is null");
+  std::vector<at::Tensor> tensors;
+  for (const ExpectedArray& one : expected) {
+    tensors.push_back(tensor_of(first + tensors.size(), one));
+    if (tensors.back().size(0) != tensors.front().size(0)) {
+      throw InputError(fmt::format("{} has {} samples, input 0 has {}", one.name, tensors.back().size(0), tensors[0].size(0)));
+    }
+  }
+  return tensors;
+}
+
+void write_to(const weft_array* array, const at::Tensor& value, const std::string& name) {
+  const at::Tensor memory = memory_of(array, name);
+  if (memory.sizes() != value.sizes()) {
+    throw InputError(fmt::format("{} has the shape [{}]; the model's has [{}]", name, fmt::join(memory.sizes(), ", "),
+                                 fmt::join(value.sizes(), ", ")));
+  }
+  if (at::isFloatingType(memory.scalar_type()) != at::isFloatingType(value.scalar_type())) {
+    throw InputError(
+        fmt::format("{} is {}; the model's is {}", name, name_of(memory.scalar_type()), name_of(value.scalar_type())));
+  }
+  memory.copy_(value);
+}
+
+ArrayView::ArrayView(const at::Tensor& value) : value_(value) {
+  const auto* const found =
+      std::find_if(std::begin(kTypes), std::end(kTypes), [&](const auto& x) { return x.second == value.scalar_type(); });
+  const bool is_known = found != std::end(kTypes);
+  const bool is_float = at::isFloatingType(value.scalar_type());
+  if (!is_known) value_ = value.to(is_float ? at::kFloat : at::kLong);
+  value_ = value_.contiguous();
+  array_ = {.data = value_.mutable_data_ptr(),
+            .shape = value_.sizes().data(),
+            .strides = value_.strides().data(),
+            .dims = static_cast<int32_t>(value_.dim()),
+            .type = is_known   ? found->first
+                    : is_float ? WEFT_FLOAT32
+                               : WEFT_INT64,
+            .borrowed = 1};
+}
+
+}  // namespace weft::c

@@ -1,0 +1,45 @@
+// The caller's arrays as tensors. What an array must be is known before its memory is touched.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <string>
+#include <vector>
+
+#include "weft/c/weft.h"
+
+namespace weft::c {
+
+/// What an argument must be: `like` has its type (float32 or int64) and shape, the first size apart; on the meta device.
+struct ExpectedArray {
+  std::string name;     ///< in errors
+  at::Tensor like;      ///< shape and type
+  int64_t samples = 0;  ///< first size; below 0: any
+};
+
+/// Returns a caller's array as a tensor of the expected type. float64 stands for float32, int32 for int64: these are converted.
+/// The memory is borrowed if the array says so and has that type. Throws InputError if it is not as expected.
+at::Tensor tensor_of(const weft_array* array, const ExpectedArray& expected);
+
+/// Returns the arrays `first[0, count)` as tensors. Throws InputError for another count than expected.
+std::vector<at::Tensor> tensors_of(const weft_array* first, int count, const std::vector<ExpectedArray>& expected);
+
+/// Returns the caller's memory as a tensor, any shape and type, for reading and writing. Throws InputError for an array that is
+/// no memory of this process.
+at::Tensor memory_of(const weft_array* array, const std::string& name);
+
+/// Writes the values into the caller's array. Throws InputError unless shapes are equal.
+void write_to(const weft_array* array, const at::Tensor& value, const std::string& name);
+
+/// An array that shows a tensor on the CPU while both live. Types beside the four of weft_array are converted to them.
+class ArrayView {
+ public:
+  explicit ArrayView(const at::Tensor& value);
+  const weft_array* array() const { return &array_; }
+
+ private:
+  at::Tensor value_;
+  weft_array array_ = {};
+};
+
+}  // namespace weft::c

@@ -1,0 +1,81 @@
+#include "weft/c/host_recipe.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <vector>
+
+#include "weft/base/error.h"
+#include "weft/base/printable.h"
+#include "weft/recipe/build/build_model.h"
+#include "weft/recipe/read/read_recipe.h"
+#include "weft/recipe/read/recipe_keys.h"
+
+namespace weft::c {
+namespace {
+
+constexpr char kName[] = "recipe";  ///< of the text, in errors
+
+/// Sections for which the host program stands in; and what a recipe must say about model and data, if the text does not.
+struct HostKeys {
+  std::vector<std::string> unread;
+  std::vector<std::string> overrides;
+};
+
+HostKeys host_keys(const std::string& text, ModelOf model) {
+  Recipe recipe;
+  const std::vector<std::string> keys = read_keys(text, kName, recipe_keys(recipe), repeated_recipe_sections(recipe));
+  HostKeys found;
+  const auto is_of = [](const std::string& section) { return [section](const auto& key) { return key.starts_with(section); }; };
+  if (std::any_of(keys.begin(), keys.end(), is_of("data."))) found.unread.emplace_back("[data]");
+  if (std::any_of(keys.begin(), keys.end(), is_of("save."))) found.unread.emplace_back("[save]");
+  if (!recipe.evaluations.empty()) found.unread.emplace_back("[[evaluation]]");
+  const auto has = [&keys](const char* key) { return std::count(keys.begin(), keys.end(), key) > 0; };
+  if (model == ModelOf::program) {
+    if (std::any_of(keys.begin(), keys.end(), is_of("model."))) found.unread.emplace_back("[model]");
+    if (!has("model.name")) found.overrides.emplace_back("model.name=mlp");  // which is not built
+    if (!length_of(recipe.run)) found.overrides.emplace_back("run.steps=1");
+    if (!length_of(recipe.run) && recipe.optimizer.decay != "constant") {
+      throw InputError(fmt::format("{}: optimizer.decay = \"{}\" needs the run's length: give run.steps, or samples", kName,
+                                   shortened(recipe.optimizer.decay)));
+    }
+  } else if (!has("model.name")) {
+    return found;  // which is refused
+  }
+  const bool of_tokens = has("model.name") && reads_tokens(recipe.model);
+  if (!has("data.name")) found.overrides.emplace_back(of_tokens ? "data.name=tokens" : "data.name=images");
+  if (!has("data.path") && recipe.data.mix.empty()) found.overrides.emplace_back("data.path=program");  // which is not opened
+  return found;
+}
+
+void refuse_epochs(const Recipe& recipe) {
+  const std::pair<const char*, RunLength> lengths[] = {{"the run's length", length_of(recipe.run)},
+                                                       {"optimizer.warmup", recipe.optimizer.warmup},
+                                                       {"optimizer.decay_every", recipe.optimizer.decay_every},
+                                                       {"run.audit_every", recipe.run.audit_every}};
+  for (const auto& [key, length] : lengths) {
+    if (!length || length.unit != LengthUnit::epochs) continue;
+    throw InputError(
+        fmt::format("{}: {} is in epochs, but the program passes the data, whose size is not known; give it in "
+                    "steps, samples or tokens",
+                    kName, key));
+  }
+}
+
+}  // namespace
+
+Recipe host_recipe(const std::string& text, ModelOf model, const std::function<void(const std::string&)>& note) {
+  const HostKeys keys = host_keys(text, model);
+  Recipe recipe = parse_recipe(text, kName, keys.overrides);
+  refuse_epochs(recipe);
+  if (!keys.unread.empty()) {
+    note(fmt::format("not read from the recipe: {} (the program passes data, evaluates and saves)",
+                     fmt::join(keys.unread, ", ")));
+  }
+  recipe.save = {};
+  recipe.evaluations.clear();
+  return recipe;
+}
+
+}  // namespace weft::c

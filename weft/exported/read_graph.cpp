@@ -1,0 +1,103 @@
+#include <fmt/format.h>
+
+#include <nlohmann/json.hpp>
+
+#include "weft/base/file_error.h"
+#include "weft/base/hash.h"
+#include "weft/base/printable.h"
+#include "weft/exported/graph.h"
+#include "weft/exported/read_nodes.h"
+#include "weft/exported/read_values.h"
+
+namespace weft {
+
+const char* const kExportCall = "torch.export.export(model.train(), (x,), dynamic_shapes=({0: torch.export.Dim.DYNAMIC},))";
+
+namespace {
+
+using GraphJson = nlohmann::json;
+using ArgumentKind = ExportedArgument::Kind;
+
+constexpr int kSchemaMajor = 8;
+
+/// Adds one input of the program: a tensor that it holds, or one that the caller gives.
+void add_input(ExportedGraph& graph, const GraphJson& json) {
+  const auto [kind, spec] = entry_of(json);
+  if (kind == "user_input") {
+    const ExportedArgument argument = argument_of(spec.at("arg"));
+    if (argument.kind == ArgumentKind::value) return graph.inputs.push_back(argument.values.front());
+    throw InputError(
+        fmt::format("{}: an input is no tensor; export a model whose forward takes the inputs of a batch alone", graph.path));
+  }
+  const bool is_parameter = kind == "parameter", is_buffer = kind == "buffer";
+  if (!is_parameter && !is_buffer && kind != "tensor_constant") {
+    throw InputError(
+        fmt::format("{}: it has an input of kind '{}'; export it as {}", graph.path, shortened(kind), kExportCall));
+  }
+  const char* const name = is_parameter ? "parameter_name" : is_buffer ? "buffer_name" : "tensor_constant_name";
+  graph.states.push_back({.kind = is_parameter ? ExportedState::Kind::parameter
+                                  : is_buffer  ? ExportedState::Kind::buffer
+                                               : ExportedState::Kind::constant,
+                          .value = spec.at("arg").at("name").get<std::string>(),
+                          .name = spec.at(name).get<std::string>(),
+                          .in_weights = is_parameter || (is_buffer && spec.at("persistent").get<bool>())});
+}
+
+void add_output(ExportedGraph& graph, const GraphJson& json) {
+  const auto [kind, spec] = entry_of(json);
+  if (kind != "user_output") {
+    throw InputError(
+        fmt::format("{}: it has an output of kind '{}', so it was decomposed or made functional; save what {} returns",
+                    graph.path, shortened(kind), kExportCall));
+  }
+  const ExportedArgument argument = argument_of(spec.at("arg"));
+  if (argument.kind == ArgumentKind::none) return;
+  if (argument.kind != ArgumentKind::value || graph.shapes.count(argument.values.front()) == 0) {
+    throw InputError(fmt::format("{}: an output is no tensor; export a model whose forward returns tensors", graph.path));
+  }
+  graph.outputs.push_back(argument.values.front());
+}
+
+ExportedGraph graph_of(const GraphJson& program, const std::string& path) {
+  const int major = program.at("schema_version").at("major").get<int>();
+  if (major != kSchemaMajor) {
+    throw FileError(
+        fmt::format("its schema is version {}, weft reads version {}; export it with PyTorch 2.11", major, kSchemaMajor));
+  }
+  const GraphJson &module = program.at("graph_module"), &graph = module.at("graph");
+  ExportedGraph result;
+  result.path = path;
+  result.shapes = shapes_of(graph.at("tensor_values"));
+  for (const GraphJson& input : module.at("signature").at("input_specs")) add_input(result, input);
+  for (const GraphJson& output : module.at("signature").at("output_specs")) add_output(result, output);
+  result.digest = fnv1a(module.at("signature").dump(), kFnvBasis);
+  read_nodes(result, graph.at("nodes"));
+  for (const ExportedState& state : result.states) {
+    const auto shape = result.shapes.find(state.value);
+    const bool is_parameter = state.kind == ExportedState::Kind::parameter && shape != result.shapes.end();
+    if (is_parameter && (shape->second.type == at::kHalf || shape->second.type == at::kBFloat16))
+      result.narrow_type = shape->second.type;
+  }
+  return result;
+}
+
+/// Refuses nesting that no program has, whose text would be made by as many calls.
+bool keeps_shallow(int depth, GraphJson::parse_event_t /*event*/, GraphJson& /*parsed*/) {
+  constexpr int kDeepest = 64;
+  if (depth > kDeepest) throw FileError("it is nested too deep; export it again");
+  return true;
+}
+
+}  // namespace
+
+ExportedGraph read_graph(const std::string& json, const std::string& path) {
+  try {
+    return graph_of(GraphJson::parse(json, keeps_shallow), path);
+  } catch (const GraphJson::exception& error) {
+    throw FileError(fmt::format("{}: its program is damaged ({}); export it again", path, error.what()));
+  } catch (const FileError& error) {
+    throw FileError(fmt::format("{}: its program: {}", path, error.what()));
+  }
+}
+
+}  // namespace weft
