@@ -2,6 +2,7 @@
 import dataclasses
 import json
 import os
+import pathlib
 import re
 import signal
 import socket
@@ -13,7 +14,8 @@ from work import Gpt, Resnet
 
 WARMUP = 2  # steps excluded from rates; weft's own rates exclude the first two as well
 FIRST_STEP_S = "first step, s"
-FIRST_STEP = re.compile(r'^step\s+1/|^\{"peer"')  # what each prints after its first step
+FIRST_STEP = re.compile(r'^step\s+1/|^\{"(peer|weft)"')  # what each prints after its first step
+MODULE = pathlib.Path(__file__).resolve().parent / "weft_gpt.py"
 
 
 class BenchError(Exception):
@@ -36,6 +38,7 @@ class Comparison:
     replicas: int = 2  # tp and pp have one
     micro_batches: int = 1  # per replica and step
     peer_parameters: int | None = None  # of the printing rank, if it holds only a part (pp)
+    python: bool = False  # weft_gpt.py in place of `weft train`
     own: dict | None = None  # weft as its own peer: the fields that differ, with as many samples per step
 
 
@@ -82,7 +85,7 @@ def run_command(command, environment, deadline_s, read_report):
     if process.returncode != 0:
         limit = f" (the limit is {deadline_s:.0f} s)" if command_s >= deadline_s else ""
         raise BenchError(f"{command[0]} ended with status {process.returncode}{limit}: " + " | ".join(lines[-5:]))
-    if first_step_s is None:
+    if first_step_s is None and read_report is not list:
         raise BenchError(f"{command[0]} reported no first step: " + " | ".join(lines[-5:]))
     return Outcome(read_report(lines), first_step_s, command_s)
 
@@ -105,11 +108,15 @@ def free_port():
         return listener.getsockname()[1]
 
 
+def torchrun(ranks):
+    return ["-m", "torch.distributed.run", "--nproc-per-node", ranks, "--master-port", free_port()]
+
+
 def peer_command(comparison, shared, folder, python, warmup, steps):
     """torchrun at a free port (its default, 29500, may be another torchrun's), or one process with as many devices."""
     c = comparison
     if c.work.is_started_by_torchrun:
-        start = ["-m", "torch.distributed.run", "--nproc-per-node", c.ranks, "--master-port", free_port()]
+        start = torchrun(c.ranks)
         form = ["--dtype", c.dtype]
     else:
         start, form = [], ["--devices", c.ranks]
@@ -122,6 +129,20 @@ def peer_report(lines):
     if len(found) != 1:
         raise BenchError(f"the peer printed {len(found)} reports instead of one: " + " | ".join(lines[-5:]))
     return json.loads(found[0])
+
+
+def module_command(comparison, shared, python, warmup, steps):
+    c = comparison
+    return [python, *torchrun(c.ranks), MODULE, "--text", shared / "data" / "tinyshakespeare.txt", *c.work.sizes(), "--batch", c.batch, "--micro",
+            c.micro_batches, "--replicas", c.replicas, "--layout", json.dumps(c.layout), "--warmup", warmup, "--steps", steps]
+
+
+def module_report(lines):
+    """That of rank 0, with the peak of each."""
+    reports = {report["weft"]: report for report in map(json.loads, (line for line in lines if line.startswith('{"weft"')))}
+    if 0 not in reports or len(reports) != reports[0]["world"]:
+        raise BenchError(f"weft_gpt.py printed {len(reports)} reports: " + " | ".join(lines[-5:]))
+    return dict(reports[0], peak_rss_mb=[report["peak_rss_mb"] for report in reports.values()])
 
 
 def weft_recipe(comparison, shared, folder, steps):
@@ -161,18 +182,22 @@ class Pair:
         self.environment = dict(environment, TMPDIR=str(folder))  # torchrun leaves folders behind
         self.folder, self.deadline_s = folder, deadline_s
 
-    def run_weft(self, comparison, steps):
-        recipe, summary = self.folder / "recipe.toml", self.folder / "summary.json"
-        recipe.write_text(weft_recipe(comparison, self.shared, self.folder, steps))
-        weft = run_command(weft_command(comparison, self.weft, recipe, summary), self.environment, self.deadline_s,
-                           lambda lines: json.loads(summary.read_text()))
+    def run_weft(self, comparison, warmup, steps):
+        if comparison.python:
+            weft = run_command(module_command(comparison, self.shared, self.python, warmup, steps), self.environment, self.deadline_s, module_report)
+        else:
+            comparison.work.make_files(self.folder, lambda *arguments: run_command([self.python, *arguments], self.environment, self.deadline_s, list))
+            recipe, summary = self.folder / "recipe.toml", self.folder / "summary.json"
+            recipe.write_text(weft_recipe(comparison, self.shared, self.folder, warmup + steps))
+            weft = run_command(weft_command(comparison, self.weft, recipe, summary), self.environment, self.deadline_s,
+                               lambda lines: json.loads(summary.read_text()))
         report = dict(weft.report, peak_rss_mb=max(weft.report["peak_rss_mb"]), images_per_s=weft.report["samples_per_s"])
         return dataclasses.replace(weft, report=report)
 
-    def run_own(self, comparison, steps):
+    def run_own(self, comparison, warmup, steps):
         """Runs weft as its own peer and returns its report in the peer's form."""
         own = dataclasses.replace(comparison, own=None, **comparison.own)
-        outcome = self.run_weft(own, steps)
+        outcome = self.run_weft(own, warmup, steps)
         samples = {c.batch * c.replicas for c in (own, comparison)}
         if len(samples) != 1:
             raise BenchError(f"{comparison.name}: the two would train on {samples} samples per step")
@@ -182,11 +207,11 @@ class Pair:
     def turn(self, comparison, warmup, steps):
         """Runs each once, the peer first: (Outcome, Outcome)."""
         if comparison.own is not None:
-            peer = self.run_own(comparison, warmup + steps)
+            peer = self.run_own(comparison, warmup, steps)
         else:
             peer = run_peer(lambda: peer_command(comparison, self.shared, self.folder, self.python, warmup, steps),
                             self.environment | comparison.work.peer_environment, self.deadline_s)
-        weft = self.run_weft(comparison, warmup + steps)
+        weft = self.run_weft(comparison, warmup, steps)
         check_same_work(comparison, peer.report, weft.report, warmup + steps)
         return peer, weft
 

@@ -40,6 +40,9 @@ class Gpt:
                 f'data = {{ name = "text", path = {quoted(corpus(shared))}, evaluation = 0.001 }}\n'
                 'optimizer = { name = "adamw", lr = 3e-4, weight_decay = 0.01 }\n')
 
+    def make_files(self, folder, run_python):
+        """Those that the recipe reads, unless they are there."""
+
     def differences(self, weft):
         """(what, found in weft's report, what it must be)"""
         tokens = weft["tokens_per_s"] / weft["samples_per_s"] if weft["samples_per_s"] else self.context
@@ -54,6 +57,23 @@ class JaxGpt(Gpt):
 
     def peer_command(self, shared, folder, mode, micro_batches):
         return [shared / "peers" / "jax_gpt.py", "--mode", mode, "--text", corpus(shared), *self.sizes()]
+
+
+@dataclasses.dataclass(frozen=True)
+class ExportedGpt(Gpt):
+    """The modules of weft_gpt.py, exported: their operators without Python."""
+
+    def make_files(self, folder, run_python):
+        if not self.file(folder).exists():
+            run_python(HERE / "weft_gpt.py", *self.sizes(), "--export", self.file(folder))
+
+    def file(self, folder):
+        return folder / f"gpt-{self.width}-{self.layers}-{self.context}.pt2"
+
+    def weft_sections(self, shared, folder):
+        _, rest = super().weft_sections(shared, folder).split("\n", 1)
+        return (f'model = {{ name = "exported", path = {quoted(self.file(folder))}, context = {self.context}, '
+                f'vocabulary = 256 }}\n{rest}')
 
 
 @dataclasses.dataclass(frozen=True)
@@ -98,6 +118,9 @@ class Resnet:
         return (f'model = {{ name = "resnet", depth = {self.depth}, channels = 3, image_size = {self.size} }}\n'
                 f'data = {{ name = "images", path = {quoted(self.images(folder))} }}\n'
                 'optimizer = { name = "sgd", lr = 0.1, momentum = 0.9, nesterov = true, weight_decay = 5e-4 }\n')
+
+    def make_files(self, folder, run_python):
+        self.images(folder)
 
     def differences(self, weft):
         return []

@@ -106,6 +106,32 @@ class SameWork(unittest.TestCase):
             measure.weft_recipe(resnet, None, folder, steps=5)
             self.assertEqual((images / "train-images-idx3-ubyte").stat().st_mtime_ns, stamp)
 
+    def test_modules(self):
+        """The Python module and the exported modules do the work of the recipe."""
+        comparison = measure.Comparison(**TINY, python=True, replicas=1, micro_batches=2, layout={"pp": 2})
+        command = [str(part) for part in measure.module_command(comparison, pathlib.Path("/s"), "python", 2, 3)]
+        value = lambda name: command[command.index(name) + 1]  # noqa: E731
+        self.assertEqual([value(name) for name in ("--ctx", "--dim", "--batch", "--micro", "--replicas", "--layout", "--warmup", "--steps")],
+                         ["8", "16", "4", "2", "1", '{"pp": 2}', "2", "3"])
+        exported = measure.Comparison(**dict(TINY, work=work.ExportedGpt(**vars(TINY["work"]))))
+        with tempfile.TemporaryDirectory() as name:
+            started = []
+            exported.work.make_files(pathlib.Path(name), lambda *arguments: started.append(arguments))
+            file = started[0][-1]
+            file.touch()
+            exported.work.make_files(pathlib.Path(name), lambda *arguments: started.append(arguments))
+            self.assertEqual(len(started), 1)
+            recipe = tomllib.loads(measure.weft_recipe(exported, pathlib.Path("/s"), pathlib.Path(name), steps=5))
+        self.assertEqual(recipe["model"], {"name": "exported", "path": str(file), "context": 8, "vocabulary": 256})
+        self.assertEqual((recipe["batch"], recipe["optimizer"]["name"]), ({"global": 8, "micro": 4}, "adamw"))
+
+    def test_module_report(self):
+        lines = [json.dumps({"weft": rank, "world": 2, "peak_rss_mb": 100.0 + rank}) for rank in (1, 0)]
+        self.assertEqual(measure.module_report(["noise", *lines]), {"weft": 0, "world": 2, "peak_rss_mb": [101.0, 100.0]})
+        for missing in ([], lines[:1], lines[1:]):
+            with self.assertRaisesRegex(measure.BenchError, f"printed {len(missing)} reports"):
+                measure.module_report(missing)
+
     def test_peer_report(self):
         self.assertEqual(measure.peer_report(["W1121 noise", json.dumps(PEER), "{not it}"]), PEER)
         for lines in ([], [json.dumps(PEER)] * 2):

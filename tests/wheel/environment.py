@@ -19,7 +19,7 @@ class Environment:
     """A virtual environment with weft and a torch in a world-readable folder."""
 
     peers = ("transformers", "safetensors", "accelerate", "pytorch_lightning", "lightning_fabric", "lightning_utilities", "torchmetrics", "fsspec",
-             "psutil", "torchvision", "PIL", "pillow", "numpy-")
+             "psutil", "torchvision", "PIL", "pillow")
     used_by_peers = ("huggingface_hub", "tokenizers", "regex", "requests", "urllib3", "idna", "certifi", "tqdm", "packaging", "yaml",
                      "_yaml", "pyyaml")
 
@@ -57,8 +57,8 @@ class Environment:
         for file in [*(libtorch / "torch/lib").iterdir(), *(python_parts / "torch/lib").iterdir()]:
             (self.torch / "lib" / file.name).symlink_to(file)
         (self.site / "nvidia").symlink_to(libtorch / "nvidia")
-        for name in ("numpy", "numpy.libs", "sympy", "mpmath", "filelock", "filelock-4.2.11.dist-info", "networkx", "torchgen", "functorch",
-                     "typing_extensions.py"):
+        for name in ("torch-2.11.0.dist-info", "torchgen", "functorch", "numpy", "numpy-2.2.6.dist-info", "numpy.libs", "sympy", "mpmath", "filelock",
+                     "filelock-4.2.11.dist-info", "networkx", "typing_extensions.py"):
             (self.site / name).symlink_to(python_parts / name)
         self.empty.mkdir()
         run([ROOT / "tests/support/empty_libraries.sh", self.torch / "lib/libtorch_python.so", compiler, self.empty])
