@@ -7,6 +7,8 @@ from torch.nn.modules.batchnorm import _NormBase
 from weft import _weft
 from weft.errors import InputError
 
+STATISTICS = ("running_mean", "running_var", "num_batches_tracked")
+
 
 def blocks_of(model):
     """(name, module, prefix of its parameters' names) of each block, in the order they run.
@@ -36,19 +38,31 @@ def chain(module, example):
         raise InputError(f"chain: {type(module).__name__} has tensors of its own ({own[0]}); give weft.Trainer a list of modules instead")
     modes = {part: part.training for part in module.modules()}
     try:
-        with torch.no_grad():
-            module.eval()
-            expected = module(example)
+        for mode in (False, True):
+            module.train(mode)
+            expected = _output(module, module, example)
             try:
-                found = children(example)
+                found = _output(children, module, example)
             except Exception as error:
                 raise _no_chain(module, f"which fail one after the other: {_first_line(error)}") from error
+            if type(found) is not type(expected) or not all(map(torch.equal, _tuple(found), _tuple(expected))):
+                raise _no_chain(module, f"whose outputs are others in {'training' if mode else 'evaluation'}")
     finally:
         for part, training in modes.items():
             part.training = training
-    if type(found) is not type(expected) or not all(map(torch.equal, _tuple(found), _tuple(expected))):
-        raise _no_chain(module, "whose outputs are others")
     return children
+
+
+def _output(called, module, example):
+    """called(example), with the same random numbers each time; `module`'s buffers are as before."""
+    buffers = [(buffer, buffer.clone()) for buffer in module.buffers()]
+    with torch.no_grad(), torch.random.fork_rng(devices=[]):
+        torch.manual_seed(0)
+        try:
+            return called(example)
+        finally:
+            for buffer, value in buffers:
+                buffer.copy_(value)
 
 
 def _no_chain(module, reason):
@@ -67,6 +81,9 @@ def describe(blocks):
             key = id(tensor)
             if key in local or key in owners:
                 owner, first = local.get(key) or owners[key]
+                if owner != index and not is_parameter and path.rpartition(".")[2] in STATISTICS:
+                    raise InputError(f"blocks {blocks[owner][0]} and {name} share a norm whose statistics both would update ('{full}'); give "
+                                     "each its own, or make the modules one block")
                 aliases[full] = first
                 if owner != index:
                     uses.add(owner)
@@ -86,7 +103,7 @@ def loss_function(loss):
         if loss in (None, "cross_entropy"):
             return None
         if loss == "mean_squares":
-            return lambda outputs, target: (torch.nn.functional.mse_loss(outputs[0], target, reduction="sum"), target.numel())
+            return _squares
         raise InputError(f"loss is '{loss}'; it must be 'cross_entropy', 'mean_squares', or a function of outputs and target")
     if not callable(loss):
         raise InputError(f"loss is {_kind(loss)}; it must be a name, or a function of outputs and target")
@@ -103,12 +120,20 @@ def loss_function(loss):
     return summed
 
 
+def _squares(outputs, target):
+    if outputs[0].shape != target.shape:
+        raise InputError(f"loss mean_squares: outputs are {list(outputs[0].shape)}, the target is {list(target.shape)}; they must have one shape")
+    return torch.nn.functional.mse_loss(outputs[0], target, reduction="sum"), target.numel()
+
+
 def _sequence(model):
     own = next((name for name, _ in [*model.named_parameters(recurse=False), *model.named_buffers(recurse=False)]), None)
     if own:
         raise InputError(f"'{own}' is registered at the nn.Sequential itself, but only its modules run; register it at the module that reads it")
+    if model._forward_hooks or model._forward_pre_hooks or model._backward_hooks or model._backward_pre_hooks:
+        raise InputError("a hook is registered at the nn.Sequential itself, but only its modules run; register it at one of them")
     groups = []
-    for name, module in model.named_children():
+    for name, module in model._modules.items():  # with those that come again, which named_children() leaves out
         if not groups or any(True for _ in module.parameters()):
             groups.append([])
         groups[-1].append((name, module))

@@ -1,7 +1,9 @@
 """weft.Trainer: trains modules of torch.nn on all ranks, each of which makes the same calls in the same order."""
+import atexit
 import json
 import os
 import tempfile
+import weakref
 
 import torch
 from torch.utils.data import default_collate
@@ -12,6 +14,7 @@ from weft.errors import InputError
 from weft.toml import toml_of
 
 Step = _weft.Step
+_trainers = weakref.WeakSet()
 
 
 class Evaluation:
@@ -20,11 +23,11 @@ class Evaluation:
     def __init__(self, loss, targets, hits):
         self.loss = loss  #: mean over the targets
         self.targets = targets  #: number that counted, over all ranks
-        self.hits = hits  #: of those, how many were the most likely class; 0 for a loss that is not of classes
+        self.hits = hits  #: of those, how many were the most likely class; None for a loss other than "cross_entropy"
 
     @property
     def accuracy(self):
-        return self.hits / self.targets
+        return None if self.hits is None else self.hits / self.targets
 
     def __repr__(self):
         return f"Evaluation(loss={self.loss:.6g}, targets={self.targets}, hits={self.hits})"
@@ -57,23 +60,36 @@ class Trainer:
         described, self._aliases = describe(self._blocks)
         text = toml_of({name: sections[name] for name in ("batch", "optimizer", "layout", "run")})
         self._trainer = _weft.Trainer(text, described, loss_function(loss), log)
-        self._data = None
+        self._counts_hits = loss in (None, "cross_entropy") if loss is None or isinstance(loss, str) else False
+        self._data = self._running = None
+        _trainers.add(self)
+
+    def _call(self, method, *arguments):
+        """A method of the trainer in C++, unless one runs: on another thread, or that calls this one from a block."""
+        if self._running:
+            raise InputError(f"{method}() while {self._running}() runs; a trainer is called by one thread, and not from its own modules")
+        self._running = method
+        try:
+            return getattr(self._trainer, method)(*arguments)
+        finally:
+            self._running = None
 
     # --- training ---
 
     def step(self, inputs, target):
         """One step on this rank's share of the global batch (`share`). `inputs` is a tensor, or a tuple of them. Returns a Step."""
         self._data = None
-        return self._trainer.step(_tensors(inputs), target)
+        return self._call("step", _tensors(inputs), target)
 
-    def train(self, data, steps=None, *, collate=None, shuffle=True, workers=1):
+    def train(self, data, steps=None, *, collate=None, shuffle=True, workers=0):
         """Trains, and yields a Step after each one.
 
         data: a sequence of samples (inputs, target): weft reads them in an order that depends on run.seed alone, on any number of
         ranks, and goes on where a loaded checkpoint was saved. Or an iterable of batches (inputs, target), such as a DataLoader: each
         is this rank's share of a step.
         steps: how many; by default up to run.steps, or, of an iterable, all its batches.
-        collate: makes a batch of a list of samples; torch's default_collate by default. workers: threads that do so ahead.
+        collate: makes a batch of a list of samples; torch's default_collate by default. workers: threads that read ahead, for data
+        that waits for disks; with them neither `data` nor `collate` may draw from torch's default generator, which dropout uses meanwhile.
         """
         if not _is_sequence(data):
             batches = iter(data)
@@ -89,22 +105,28 @@ class Trainer:
             if not self._has_length:
                 raise InputError("train(): how many steps? give steps, or run = {'steps': ...}")
             steps = self._trainer.steps() - self.steps_done
-        how = (collate, shuffle, workers)
-        if self._data is None or self._data[0] is not data or self._data[1] != how:
-            self._trainer.read(_dataset(data, collate), shuffle, workers)
-            self._data = (data, how)  # whose next samples are those of the next step
         for _ in range(steps):
-            yield self._trainer.next_step()
+            self._read(data, (collate, shuffle, workers))  # anew after a load, a step on other data
+            yield self._call("next_step")
+
+    def _read(self, data, how):
+        if self._data is not None and self._data[0] is data and self._data[1] == how:
+            return
+        collate, shuffle, workers = how
+        self._data = None
+        self._call("read", _dataset(data, collate), shuffle, workers)
+        self._data = (data, how)  # whose next samples are those of the next step
 
     def evaluate(self, data, *, collate=None):
         """The loss over a sequence of samples, of which each rank reads its share. With optimizer.ema, of the averaged weights."""
         if not _is_sequence(data):
             raise InputError(f"evaluate(): a {type(data).__name__} is no sequence of samples; of a DataLoader, pass its dataset")
-        return Evaluation(*self._trainer.evaluate(_dataset(data, collate)))
+        loss, targets, hits = self._call("evaluate", _dataset(data, collate))
+        return Evaluation(loss, targets, hits if self._counts_hits else None)
 
     def predict(self, inputs, *, gathered=False):
         """The model's outputs, on the CPU, for this rank's `inputs`, of any number; `gathered`: for those of all ranks."""
-        outputs = self._trainer.predict(_tensors(inputs), gathered)
+        outputs = self._call("predict", _tensors(inputs), gathered)
         return outputs[0] if len(outputs) == 1 else tuple(outputs)
 
     @property
@@ -117,7 +139,7 @@ class Trainer:
 
     def save(self, path, *, replace=False, in_background=False):
         """Saves weights, optimizer, clock and kept objects as a checkpoint: a new folder, or a URL. It loads at any size and layout."""
-        self._trainer.save(os.fspath(path), replace, in_background)
+        self._call("save", os.fspath(path), replace, in_background)
 
     def finish_save(self):
         """Waits for a save in the background; raises its error."""
@@ -126,7 +148,7 @@ class Trainer:
     def load(self, path, *, strict=True):
         """Loads a checkpoint, also one of `weft train` or of other ranks and layouts. Returns the steps done."""
         self._data = None
-        return self._trainer.load(os.fspath(path), strict)
+        return self._call("load", os.fspath(path), strict)
 
     def load_weights(self, path, *, names=None, skip=()):
         """Starts from the weights in a file or a checkpoint; `names`: {name in the file: name in the model}, '*' for any text."""
@@ -180,6 +202,13 @@ class Trainer:
     def learning_rate(self):
         """Of the next step."""
         return self._trainer.learning_rate()
+
+
+@atexit.register
+def _stop_reading():
+    """Before Python ends: its end would stop threads that are in a data set with an exception that C++ cannot pass on."""
+    for trainer in list(_trainers):
+        trainer._trainer.stop_reading()
 
 
 def _tensors(inputs):

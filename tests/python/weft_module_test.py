@@ -521,3 +521,87 @@ def test_descriptions():
         members = [member for member in vars(getattr(_weft, name)) if not member.startswith("_")] if inspect.isclass(getattr(_weft, name)) else []
         for member in members:
             assert re.search(rf"\b{member}\b", stub), f"{name}.{member}"
+
+
+def test_sequences_run_as_they_are():
+    """Modules that come again run again; hooks of the nn.Sequential itself are refused."""
+    shared, act = torch.nn.Linear(4, 4), torch.nn.Tanh()
+    model = torch.nn.Sequential(torch.nn.Linear(4, 4), act, shared, act, shared)
+    inputs = torch.randn(4, 4)
+    with torch.no_grad():
+        expected = model(inputs)
+    trainer = weft.Trainer(model, "mean_squares", batch=4, run=RUN, log=None)
+    assert torch.allclose(trainer.predict(inputs), expected, atol=1e-6)
+    assert list(trainer.state_dict()) == ["0.weight", "0.bias", "2.weight", "2.bias", "4.weight", "4.bias"]
+    hooked = torch.nn.Sequential(torch.nn.Linear(4, 4))
+    hooked.register_forward_hook(lambda *_: None)
+    with pytest.raises(weft.InputError, match="hook"):
+        weft.Trainer(hooked, batch=4, run=RUN, log=None)
+
+
+class Half(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.a, self.b = torch.nn.Linear(4, 4), torch.nn.Linear(4, 4)
+
+    def forward(self, x):
+        return self.b(torch.nn.functional.dropout(self.a(x), 0.5, self.training))
+
+
+def test_silent_mistakes_are_refused():
+    norm = torch.nn.BatchNorm1d(4)
+    with pytest.raises(weft.InputError, match="share a norm"):
+        weft.Trainer([norm, torch.nn.Linear(4, 4), norm], batch=4, run=RUN, log=None)
+    with pytest.raises(weft.InputError, match="training"):
+        weft.chain(Half(), torch.randn(4, 4))
+    with pytest.raises(weft.InputError, match="one shape"):
+        weft.Trainer(torch.nn.Linear(4, 1), "mean_squares", batch=4, run=RUN, log=None).step(torch.randn(4, 4), torch.randn(4))
+
+
+def test_data_may_change_between_steps(tmp_path):
+    """Each train() reads its own data, at the step that the trainer is at."""
+    trainer = weft.Trainer(torch.nn.Linear(4, 1), "mean_squares", batch=4, run=RUN, log=None)
+    ones, tens = ([(torch.ones(4), torch.full((1,), value)) for _ in range(8)] for value in (1.0, 10.0))
+    a, b = trainer.train(ones, 4), trainer.train(tens, 4)
+    losses = [next(data).loss for data in (a, b, a, b)]
+    assert max(losses[0::2]) < min(losses[1::2])
+    trainer.save(tmp_path / "kept")
+    assert trainer.load(tmp_path / "kept") == 4
+    assert next(a).step == 5
+    with pytest.raises(weft.InputError, match="empty"):
+        next(trainer.train([], 1))
+    assert next(a).step == 6
+
+
+def test_accuracy_of_classes_alone():
+    data = [(torch.randn(4), torch.tensor(1)) for _ in range(8)]
+    assert weft.Trainer(torch.nn.Linear(4, 4), batch=4, run=RUN, log=None).evaluate(data).accuracy is not None
+    assert weft.Trainer(torch.nn.Linear(4, 4), torch.nn.functional.cross_entropy, batch=4, run=RUN, log=None).evaluate(data).accuracy is None
+
+
+def test_calls_from_a_block_are_refused():
+    class Calls(torch.nn.Linear):
+        def forward(self, x):
+            if hasattr(self, "trainer"):
+                self.trainer.predict(x)
+            return super().forward(x)
+
+    block = Calls(4, 4)
+    trainer = weft.Trainer(block, batch=4, run=RUN, log=None)
+    object.__setattr__(block, "trainer", trainer)
+    with pytest.raises(weft.InputError, match=r"predict\(\) while step\(\) runs"):
+        trainer.step(torch.randn(4, 4), torch.zeros(4, dtype=torch.long))
+
+
+def test_exit_while_a_thread_reads():
+    code = """
+import time, torch, weft
+class Slow(list):
+    def __getitem__(self, i):
+        time.sleep(0.05)
+        return torch.ones(4), torch.tensor(0)
+trainer = weft.Trainer(torch.nn.Linear(4, 4), batch=4, run={"threads": 1}, log=None)
+for step in trainer.train(Slow(range(64)), 2, workers=2): pass
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0, done.stderr

@@ -24,7 +24,7 @@ py::object error_class(const char* name) { return py::module_::import("weft.erro
 void raise(const char* name, const char* text) { PyErr_SetString(error_class(name).ptr(), text); }
 
 /// Exceptions of C++ as Python's, of weft/errors.py; those of Python's that crossed C++ are themselves again.
-void translate(std::exception_ptr thrown) {
+void translate(std::exception_ptr thrown) {  // NOLINT(performance-unnecessary-value-param): pybind11 names this type
   try {
     if (thrown) std::rethrow_exception(thrown);
   } catch (python_error& error) {
@@ -85,6 +85,7 @@ PYBIND11_MODULE(_weft, module) {
       .def("step", &PythonTrainer::step, py::arg("inputs"), py::arg("target"), unlocked)
       .def("read", &PythonTrainer::read, py::arg("data"), py::arg("shuffle"), py::arg("workers"), unlocked)
       .def("next_step", &PythonTrainer::next_step, unlocked)
+      .def("stop_reading", &PythonTrainer::stop_reading, unlocked)
       .def(
           "evaluate",
           [](PythonTrainer& trainer, const std::shared_ptr<PythonDataset>& data) {

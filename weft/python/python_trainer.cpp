@@ -136,15 +136,18 @@ StepOfPython PythonTrainer::step(const Tensors& inputs, const at::Tensor& target
 }
 
 void PythonTrainer::read(const std::shared_ptr<PythonDataset>& data, bool shuffle, int workers) {
-  loader_.reset();
   if (data->size() < 1) throw InputError("the data set is empty");
+  loader_.reset();
   LoaderOptions options = trainer_->loader_options();
   options.workers = workers;
   options.timeout_s = recipe_.run.timeout_s;
   loader_ = std::make_unique<Loader>(data, Sampler(data->size(), {.seed = recipe_.run.seed, .shuffle = shuffle}), options);
 }
 
+void PythonTrainer::stop_reading() { loader_.reset(); }
+
 StepOfPython PythonTrainer::next_step() {
+  if (!loader_) throw InputError("no data set is read; call read() first");
   return timed([&] { return trainer_->step(*loader_); });
 }
 

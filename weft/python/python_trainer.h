@@ -59,6 +59,8 @@ class [[gnu::visibility("hidden")]] PythonTrainer {
   /// Sets what next_step() trains on, from the next step on; `shuffle`: in an order that depends on the seed alone.
   void read(const std::shared_ptr<PythonDataset>& data, bool shuffle, int workers);
   StepOfPython next_step();
+  /// Ends its threads, which wait for Python's lock; read() begins anew.
+  void stop_reading();
 
   EvaluationResult evaluate(const std::shared_ptr<PythonDataset>& data);
   Tensors predict(const Tensors& inputs, bool gathered);
