@@ -18,12 +18,16 @@ def blocks(page):
     return found
 
 
-def printed(folder, code, ranks):
+def printed(folder, code, ranks, tries=1):
+    """`tries`: how often to start again after an abort, as of PyTorch 2.11 over Gloo, whose ranks sometimes abort while they exit."""
     (folder / "train.py").write_text(code)
     command = [sys.executable, "train.py"]
     if ranks > 1:
         command = [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node", str(ranks), "--standalone", "train.py"]
-    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=150)
+    for _ in range(tries):
+        done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=150)
+        if done.returncode == 0 or "SIGABRT" not in done.stderr:
+            break
     assert done.returncode == 0, done.stderr[-3000:]
     return done.stdout
 
@@ -36,8 +40,8 @@ PAIRS = [(*peer, weft[1]) for peer, weft in zip(BLOCKS[::2], BLOCKS[1::2], stric
 def test_migration(tmp_path, name, peer, ours):
     """The peer's way and weft's reach the same loss."""
     losses = []
-    for code in (peer, ours):
-        losses.append(set(re.findall(r"\d\.\d{6}", printed(tmp_path, SHARED + code, 2))))  # ranks' lines may interleave
+    for code, tries in ((peer, 3), (ours, 1)):
+        losses.append(set(re.findall(r"\d\.\d{6}", printed(tmp_path, SHARED + code, 2, tries))))  # ranks' lines may interleave
     assert all(len(values) == 1 for values in losses), losses
     (theirs,), (weft,) = losses
     assert float(weft) == pytest.approx(float(theirs), rel=2e-5)
