@@ -8,6 +8,7 @@ import argparse
 import json
 import os
 import resource
+import sys
 import time
 
 import torch
@@ -71,12 +72,14 @@ def train(a):
         last = trainer.step(samples[:, :-1].contiguous(), samples[:, 1:].contiguous()).loss
         ends.append(time.perf_counter())
     rate = a.batch * a.replicas * a.steps / (ends[-1] - ends[a.warmup])
-    print(json.dumps({
+    report = json.dumps({
         "weft": trainer.rank, "world": trainer.world_size, "threads_per_rank": torch.get_num_threads(), "steps": trainer.steps_done,
         "layout": {"micro_batch": a.batch // a.micro, "micro_batches_per_rank": a.micro}, "samples_per_s": rate,
         "tokens_per_s": rate * a.ctx, "peak_rss_mb": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024,
         "first_step_s": ends[1] - ends[0], "loss": last,
-        "parameters": sum(weight.numel() for weight in trainer.state_dict().values())}), flush=True)
+        "parameters": sum(weight.numel() for weight in trainer.state_dict().values())})
+    sys.stdout.write(report + "\n")  # in one call: the ranks' lines must not interleave
+    sys.stdout.flush()
 
 
 def main():

@@ -73,7 +73,7 @@ class ExportedGpt(Gpt):
     def weft_sections(self, shared, folder):
         _, rest = super().weft_sections(shared, folder).split("\n", 1)
         return (f'model = {{ name = "exported", path = {quoted(self.file(folder))}, context = {self.context}, '
-                f'vocabulary = 256 }}\n{rest}')
+                f'vocabulary = 256, inputs = "tokens" }}\n{rest}')
 
 
 @dataclasses.dataclass(frozen=True)

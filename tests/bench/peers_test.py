@@ -122,7 +122,7 @@ class SameWork(unittest.TestCase):
             exported.work.make_files(pathlib.Path(name), lambda *arguments: started.append(arguments))
             self.assertEqual(len(started), 1)
             recipe = tomllib.loads(measure.weft_recipe(exported, pathlib.Path("/s"), pathlib.Path(name), steps=5))
-        self.assertEqual(recipe["model"], {"name": "exported", "path": str(file), "context": 8, "vocabulary": 256})
+        self.assertEqual(recipe["model"], {"name": "exported", "path": str(file), "context": 8, "vocabulary": 256, "inputs": "tokens"})
         self.assertEqual((recipe["batch"], recipe["optimizer"]["name"]), ({"global": 8, "micro": 4}, "adamw"))
 
     def test_module_report(self):
