@@ -15,8 +15,9 @@ namespace {
 /// alone and are computed anew in each block.
 class OperationCollector {
  public:
-  OperationCollector(const ExportedGraph& graph, const std::vector<BoundNode>& bound, const ValueFlow& flow)
-      : graph_(graph), bound_(bound), flow_(flow) {
+  OperationCollector(const ExportedGraph& graph, const std::vector<BoundNode>& bound, const ValueFlow& flow,
+                     const SplitFlow& splits)
+      : graph_(graph), bound_(bound), flow_(flow), splits_(splits) {
     for (const ExportedState& state : graph.states) held_.insert(state.value);
     if (!graph.inputs.empty()) batch_ = batch_symbol();
   }
@@ -34,6 +35,7 @@ class OperationCollector {
       if (bound_[i].kind == BoundNode::Kind::call) add_node(i);
     }
     for (const std::string& output : outputs) block_.outputs.push_back(slot_of(output));
+    check_parts(range, outputs);
     free_early();
     return std::move(block_);
   }
@@ -45,6 +47,19 @@ class OperationCollector {
   }
 
   [[noreturn]] void fail(const std::string& text) const { throw InputError(fmt::format("{}: {}", graph_.path, text)); }
+
+  /// Blocks pass whole values on; the last may return parts of the logits.
+  void check_parts(const NodeRange& range, const std::vector<std::string>& outputs) {
+    for (const std::string& output : outputs) {
+      if (splits_.form(output) == nullptr) continue;
+      block_.split_output = splits_.layer_of(output);
+      if (range.last == graph_.nodes.size()) return;
+      fail(
+          fmt::format("block '{}' would pass on '{}', which layer '{}' divides over the ranks of tp; cut elsewhere "
+                      "(model.blocks), or leave that layer whole",
+                      block_.name, shortened(output), shortened(block_.split_output)));
+    }
+  }
 
   int new_slot(const std::string& value) { return slots_[value] = block_.num_slots++; }
 
@@ -72,6 +87,8 @@ class OperationCollector {
     const ExportedNode& node = graph_.nodes[i];
     node_ = static_cast<int>(i);
     Operation operation = make_operation(graph_, node, bound_[i], [this](const std::string& value) { return slot_of(value); });
+    const auto split = splits_.calls().find(i);
+    if (split != splits_.calls().end()) operation.split = split->second;
     for (const std::string& output : node.outputs) operation.outputs.push_back(output.empty() ? -1 : new_slot(output));
     block_.operations.push_back(std::move(operation));
   }
@@ -140,6 +157,7 @@ class OperationCollector {
   const ExportedGraph& graph_;
   const std::vector<BoundNode>& bound_;
   const ValueFlow& flow_;
+  const SplitFlow& splits_;
   std::set<std::string> held_;
   std::string batch_;
   std::map<std::string, int> slots_;
@@ -151,9 +169,9 @@ class OperationCollector {
 }  // namespace
 
 BlockOperations block_operations(const ExportedGraph& graph, const std::vector<BoundNode>& bound, const ValueFlow& flow,
-                                 const NodeRange& range, const std::vector<std::string>& inputs,
+                                 const SplitFlow& splits, const NodeRange& range, const std::vector<std::string>& inputs,
                                  const std::vector<std::string>& outputs) {
-  return OperationCollector(graph, bound, flow).collect(range, inputs, outputs);
+  return OperationCollector(graph, bound, flow, splits).collect(range, inputs, outputs);
 }
 
 }  // namespace weft

@@ -1,8 +1,6 @@
 #include "weft/exported/cut.h"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
-#include <fnmatch.h>
 
 #include <algorithm>
 #include <functional>
@@ -11,6 +9,7 @@
 
 #include "weft/base/error.h"
 #include "weft/base/printable.h"
+#include "weft/exported/module_patterns.h"
 
 namespace weft {
 namespace {
@@ -80,39 +79,18 @@ ModuleOf largest_modules(const ExportedGraph& graph, const ParameterCount& count
   return [opened](const ExportedNode& node) { return first_closed(node, opened); };
 }
 
-std::vector<std::string> patterns_in(const std::string& text) {
-  std::vector<std::string> patterns;
-  for (size_t begin = 0; begin <= text.size();) {
-    const size_t end = std::min(text.find(',', begin), text.size());
-    std::string pattern = text.substr(begin, end - begin);
-    pattern.erase(0, pattern.find_first_not_of(' '));
-    pattern.erase(pattern.find_last_not_of(' ') + 1);
-    if (!pattern.empty()) patterns.push_back(std::move(pattern));
-    begin = end + 1;
-  }
-  return patterns;
-}
-
 ModuleOf matching_modules(const ExportedGraph& graph, const std::string& blocks) {
   const std::vector<std::string> patterns = patterns_in(blocks);
-  const auto matches = [](const std::string& pattern, const std::string& path) {
-    return !path.empty() && fnmatch(pattern.c_str(), path.c_str(), 0) == 0;
-  };
-  std::set<std::string> paths;
-  for (const ExportedNode& node : graph.nodes) paths.insert(node.modules.begin(), node.modules.end());
-  paths.erase("");
+  const std::vector<std::string> paths = module_paths(graph);
   for (const std::string& pattern : patterns) {
-    if (std::any_of(paths.begin(), paths.end(), [&](const std::string& path) { return matches(pattern, path); })) continue;
-    constexpr size_t kMost = 6;
-    const std::vector<std::string> some(paths.begin(),
-                                        std::next(paths.begin(), static_cast<std::ptrdiff_t>(std::min(kMost, paths.size()))));
-    throw InputError(fmt::format("model.blocks: '{}' matches no module of {}; it has {}{}", shortened(pattern), graph.path,
-                                 fmt::join(some, ", "), paths.size() > kMost ? ", ..." : ""));
+    if (std::any_of(paths.begin(), paths.end(), [&](const std::string& path) { return matches_path(pattern, path); })) continue;
+    throw InputError(
+        fmt::format("model.blocks: '{}' matches no module of {}; it has {}", shortened(pattern), graph.path, some_of(paths)));
   }
-  return [patterns, matches](const ExportedNode& node) -> std::string {
+  return [patterns](const ExportedNode& node) -> std::string {
     for (const std::string& path : node.modules) {
       for (const std::string& pattern : patterns) {
-        if (matches(pattern, path)) return path;
+        if (matches_path(pattern, path)) return path;
       }
     }
     return {};

@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include "weft/base/error.h"
+#include "weft/nn/activation_form.h"
 #include "weft/nn/graph.h"
 
 namespace weft {
@@ -13,17 +14,23 @@ namespace {
 using HeldKind = HeldTensor::Kind;
 using HeldTensors = std::vector<std::shared_ptr<HeldTensor>>;
 
-class ExportedBlock : public Block {
+class ExportedBlock : public Block, public ChecksSplits {
  public:
   ExportedBlock(BlockOperations operations, HeldTensors held, HeldTensors owned)
-      : run_(std::move(operations)), held_(std::move(held)), owned_(std::move(owned)) {}
+      : run_(std::move(operations)),
+        held_(std::move(held)),
+        owned_(std::move(owned)),
+        parameters_(static_cast<size_t>(run_.num_slots)) {
+    for (size_t i = 0; i < held_.size(); ++i) parameters_[static_cast<size_t>(run_.held[i].first)] = held_[i]->parameter.get();
+  }
 
   Tensors forward(const Tensors& inputs, const Context& context) override {
     if (inputs.size() != run_.inputs.size()) {
       throw InputError(fmt::format("model: block '{}' takes {} inputs, not {}", run_.name, run_.inputs.size(), inputs.size()));
     }
     const at::Device device = inputs.front().device();
-    const OperationScope scope{context, device, working_type(inputs), samples_of(inputs)};
+    std::map<int, at::Tensor> copies;
+    const OperationScope scope{context, device, working_type(inputs), samples_of(inputs), parameters_, copies};
     std::vector<c10::IValue> slots(static_cast<size_t>(run_.num_slots));
     for (size_t i = 0; i < inputs.size(); ++i) slots[run_.inputs[i]] = run_.copied[i] ? inputs[i].clone() : inputs[i];
     for (size_t i = 0; i < held_.size(); ++i) slots[run_.held[i].first] = value_of(*held_[i], scope);
@@ -32,6 +39,18 @@ class ExportedBlock : public Block {
     for (const int slot : run_.outputs) outputs.push_back(slots[slot].toTensor());
     if (context.training && !device.is_meta()) count_forward(context.step);
     return outputs;
+  }
+
+  ActivationForm check_splits(const ActivationForm& /*input*/) override {
+    for (const auto& held : held_) {
+      if (!held->parameter || !held->parameter->split || held->parameter->split->pieces == 0) continue;
+      throw InputError(
+          fmt::format("layout: model 'exported', layer {}: run.reproducible_tp divides layers of weft's own models "
+                      "alone; leave it out",
+                      held->parameter->split->layer));
+    }
+    if (run_.split_output.empty()) return {};
+    return {.kind = ActivationForm::Kind::rows, .layer = run_.split_output, .segments = {}};
   }
 
   std::vector<ParamSpec> parameters() override {
@@ -121,6 +140,7 @@ class ExportedBlock : public Block {
 
   BlockOperations run_;
   HeldTensors held_, owned_;
+  std::vector<Parameter*> parameters_;  ///< by slot
   std::map<const HeldTensor*, Counted> counted_;
 };
 

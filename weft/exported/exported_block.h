@@ -10,6 +10,7 @@
 #include "weft/exported/bind_node.h"
 #include "weft/exported/cut.h"
 #include "weft/exported/held_tensor.h"
+#include "weft/exported/split_flow.h"
 #include "weft/nn/block.h"
 
 namespace weft {
@@ -23,13 +24,14 @@ struct BlockOperations {
   std::vector<bool> copied = {};                       ///< by input: the block changes it in place
   std::vector<std::pair<int, std::string>> held = {};  ///< slots of values that the program holds
   int samples_input = -1;                              ///< the input that shows the number of samples; -1: none does
+  std::string split_output = {};                       ///< the layer whose parts are its first output; empty: it is whole
   int64_t samples_dim = 0, samples_factor = 1;         ///< its size there is factor x samples
 };
 
 /// Returns the operations of a range of nodes, which gets `inputs` and returns `outputs`. Throws InputError if a value is
 /// missing.
 BlockOperations block_operations(const ExportedGraph& graph, const std::vector<BoundNode>& bound, const ValueFlow& flow,
-                                 const NodeRange& range, const std::vector<std::string>& inputs,
+                                 const SplitFlow& splits, const NodeRange& range, const std::vector<std::string>& inputs,
                                  const std::vector<std::string>& outputs);
 
 /// The block. `held` are the tensors of `operations.held`, in order; `owned` those that it describes.

@@ -129,10 +129,13 @@ void take(const std::shared_ptr<HeldTensor>& held, int block, const std::string&
                   path, held->name));
 }
 
-std::vector<DraftBlock> drafts_of(const ExportedGraph& graph, const FileTensors& tensors, const std::string& blocks) {
+std::vector<DraftBlock> drafts_of(const ExportedGraph& graph, const FileTensors& tensors, const ExportedModelOptions& o,
+                                  SplitTable& rules) {
   const std::vector<BoundNode> bound = bind_nodes(graph);
   const ValueFlow flow(graph, bound);
-  const std::vector<NodeRange> ranges = cut_graph(graph, flow, blocks);
+  const SplitFlow splits(graph, bound, flow, tensors, o.splits);
+  rules = splits.rules();
+  const std::vector<NodeRange> ranges = cut_graph(graph, flow, o.blocks);
   std::vector<DraftBlock> drafts(ranges.size());
   for (size_t b = 0; b < ranges.size(); ++b) {
     const bool is_last = b + 1 == ranges.size();
@@ -141,8 +144,8 @@ std::vector<DraftBlock> drafts_of(const ExportedGraph& graph, const FileTensors&
       throw InputError(
           fmt::format("{}: nothing before block '{}' reaches it; cut elsewhere (model.blocks)", graph.path, ranges[b].name));
     }
-    drafts[b].operations =
-        block_operations(graph, bound, flow, ranges[b], inputs, is_last ? graph.outputs : flow.live_at(ranges[b + 1].first));
+    drafts[b].operations = block_operations(graph, bound, flow, splits, ranges[b], inputs,
+                                            is_last ? graph.outputs : flow.live_at(ranges[b + 1].first));
     for (const auto& [slot, value] : drafts[b].operations.held)
       take(tensors.of(value), static_cast<int>(b), graph.path, drafts[b]);
   }
@@ -172,7 +175,7 @@ Model exported_model(const ExportedModelOptions& o) {
               .top5 = o.reads_tokens ? Hits() : top5_of(o.classes),
               .options = {model_option("name", "exported"),
                           model_option("graph", fmt::format("{:016x}", tensors.digest(graph.digest)))}};
-  for (DraftBlock& draft : drafts_of(graph, tensors, o.blocks)) {
+  for (DraftBlock& draft : drafts_of(graph, tensors, o, model.splits)) {
     const std::string name = draft.operations.name;
     model.blocks.push_back({name, "",
                             exported_block(std::move(draft.operations), std::move(draft.held), std::move(draft.owned)),

@@ -14,6 +14,7 @@
 #include <string>
 #include <vector>
 
+#include "weft/exported/split_patterns.h"
 #include "weft/nn/model.h"
 
 namespace weft {
@@ -22,6 +23,7 @@ namespace weft {
 struct ExportedModelOptions {
   std::string path;                        ///< the file that torch.export.save() wrote
   std::string blocks = "auto";             ///< where to cut (exported/cut.h)
+  SplitPatterns splits = {};               ///< layers that ranks of tp may share
   bool reads_tokens = false;               ///< takes token ids [samples, tokens]; otherwise floats, such as images
   std::vector<int64_t> sample_shape = {};  ///< shape of a sample, compared with the file's; empty: not compared
   int64_t classes = 0;                     ///< size of the logits' last dim, compared with the file's; 0: not compared

@@ -7,11 +7,13 @@
 #include <ATen/core/ivalue.h>
 
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "weft/exported/graph.h"
+#include "weft/exported/split_call.h"
 #include "weft/exported/type_rule.h"
 #include "weft/nn/block.h"
 
@@ -55,10 +57,11 @@ struct Operation {
   bool returns_list = false;      ///< the outputs are elements of one list
   bool no_grad = false;           ///< nothing it makes has a gradient
   TypeRule types = TypeRule::promoted;
-  int64_t factor = 1;           ///< samples: see there; dropout, sample_mask: elements of `dim` per sample
-  int64_t dim = 0;              ///< dropout, sample_mask: the dimension of samples
-  double evaluated = 1.0;       ///< sample_mask: its elements in evaluation
-  std::vector<int> frees = {};  ///< slots that nothing reads after it
+  int64_t factor = 1;                   ///< samples: see there; dropout, sample_mask: elements of `dim` per sample
+  int64_t dim = 0;                      ///< dropout, sample_mask: the dimension of samples
+  double evaluated = 1.0;               ///< sample_mask: its elements in evaluation
+  std::optional<SplitCall> split = {};  ///< where ranks share layers: what that changes
+  std::vector<int> frees = {};          ///< slots that nothing reads after it
 };
 
 /// What all calls of one forward share.
@@ -66,7 +69,9 @@ struct OperationScope {
   const Context& context;
   at::Device device;
   at::ScalarType working_type;
-  int64_t samples;  ///< of the micro-batch
+  int64_t samples;                            ///< of the micro-batch
+  const std::vector<Parameter*>& parameters;  ///< by slot; null: none
+  std::map<int, at::Tensor>& copies;          ///< by slot: whole values beside parts (run_split.h)
 };
 
 /// Runs the operations in order. `slots` holds the values so far, and takes the results. Throws Error, which names the

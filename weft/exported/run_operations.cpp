@@ -8,6 +8,7 @@
 
 #include "weft/base/error.h"
 #include "weft/exported/operation.h"
+#include "weft/exported/run_split.h"
 #include "weft/nn/layers/dropout.h"
 
 namespace weft {
@@ -68,7 +69,8 @@ c10::IValue value_of(const Operand& operand, const Slots& slots, const Operation
 at::Tensor dropped(const Operation& x, const at::Tensor& given, double p, const OperationScope& scope) {
   const at::Tensor led = x.dim == 0 ? given : given.movedim(x.dim, 0);
   const at::Tensor rows = x.factor == 1 ? led : led.reshape({led.size(0) / x.factor, -1});
-  const at::Tensor result = dropout(rows, p, scope.context, x.name);
+  const bool is_part = x.split && x.split->dim >= 0 && scope.context.tp.size() > 1;
+  const at::Tensor result = is_part ? dropout_of_part(x, rows, p, scope) : dropout(rows, p, scope.context, x.name);
   const at::Tensor shaped = x.factor == 1 ? result : result.reshape(led.sizes());
   return x.dim == 0 ? shaped : shaped.movedim(0, x.dim);
 }
@@ -103,6 +105,8 @@ void run_one(const Operation& x, Slots& slots, const OperationScope& scope) {
   std::vector<c10::IValue> stack;
   stack.reserve(x.operands.size());
   for (const Operand& operand : x.operands) stack.push_back(value_of(operand, slots, scope));
+  const bool is_split = x.split && scope.context.tp.size() > 1;
+  if (is_split) take_parts(x, stack, scope);
   switch (x.kind) {
     case Kind::samples:
       stack = {arithmetic("_operator.mul", {scope.samples, x.factor})};
@@ -118,7 +122,10 @@ void run_one(const Operation& x, Slots& slots, const OperationScope& scope) {
       break;
     case Kind::call:
       apply_type_rule(x.types, stack);
-      x.handle->callBoxed(stack);
+      if (is_split && x.split->layer != SplitCall::Layer::none)
+        stack = {split_layer(x, stack, scope)};
+      else
+        x.handle->callBoxed(stack);
   }
   put_outputs(x, std::move(stack), slots);
 }
@@ -135,7 +142,10 @@ void run_operations(const std::vector<Operation>& operations, std::vector<c10::I
     } catch (const InputError& error) {
       throw InputError(fmt::format("operator {} ('{}'): {}", x.target, x.name, error.what()));
     }
-    for (const int slot : x.frees) slots[slot] = c10::IValue();
+    for (const int slot : x.frees) {
+      slots[slot] = c10::IValue();
+      scope.copies.erase(slot);
+    }
   }
 }
 

@@ -58,6 +58,7 @@ ValueFlow::ValueFlow(const ExportedGraph& graph, const std::vector<BoundNode>& b
   for (size_t i = 0; i < graph.nodes.size(); ++i) {
     if (bound[i].replaces) check_replaced(i);
   }
+  written_ = changed_roots(0, graph.nodes.size());
 }
 
 void ValueFlow::check_replaced(size_t node) const {

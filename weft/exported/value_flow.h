@@ -29,6 +29,8 @@ class ValueFlow {
   /// A value that nodes [first, last) change while its memory also reaches them under another name, so that a cut before
   /// `first` would lose the change; empty if there is none.
   std::string lost_change(size_t first, size_t last) const;
+  /// Whether any node writes into the value's memory.
+  bool is_changed(const std::string& value) const { return written_.count(root(value)) > 0; }
   /// Index of the node that makes the value; -1 for inputs, and for what the program holds.
   int maker(const std::string& value) const;
 
@@ -42,6 +44,7 @@ class ValueFlow {
   std::set<std::string> statistics_;
   std::map<std::string, int> makers_;                       ///< also of numbers
   std::map<std::string, size_t> first_reads_, last_reads_;  ///< of tensors
+  std::set<std::string> written_;                           ///< roots that any node writes into
   std::map<std::string, std::string> roots_;                ///< by view: the value whose memory it shares
 };
 

@@ -11,6 +11,9 @@ struct ModelRecipe {
   std::string name;                 ///< "gpt", "llama", "cnn", "mlp", "resnet", "exported"
   std::string path;                 ///< exported: file of torch.export.save() (exported/exported_model.h)
   std::string blocks = "auto";      ///< exported: "auto" | comma-separated patterns of module paths (exported/cut.h)
+  std::string tp_columns;           ///< exported: linear layers that tp divides by columns (exported/split_patterns.h)
+  std::string tp_rows;              ///< exported: linear layers that tp divides by rows
+  std::string tp_vocabulary;        ///< exported: embeddings, and the layer of the logits, that tp divides by tokens
   std::string inputs = "images";    ///< exported: "images" | "tokens"
   int64_t layers = 6;               ///< gpt, llama: transformer layers; mlp: hidden layers
   int64_t heads = 6;                ///< gpt, llama: attention heads; must divide the width

@@ -93,6 +93,7 @@ RoughSize resnet_size(const ModelRecipe& m) {
 Model build_exported(const ModelRecipe& r) {
   return exported_model({.path = r.path,
                          .blocks = r.blocks,
+                         .splits = {.columns = r.tp_columns, .rows = r.tp_rows, .vocabulary = r.tp_vocabulary},
                          .reads_tokens = reads_tokens(r),
                          .sample_shape = reads_tokens(r) ? std::vector<int64_t>{r.context} : sample_shape(r),
                          .classes = reads_tokens(r) ? r.vocabulary : r.classes});

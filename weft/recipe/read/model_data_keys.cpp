@@ -13,6 +13,13 @@ std::vector<FileKey> model_keys(ModelRecipe& m) {
       {"model", "path", &m.path, "exported: file that torch.export.save() wrote (docs/exported.md)"},
       {"model", "blocks", &m.blocks,
        "exported: where it is cut: auto, or module paths, \"h.*\"; several with commas; '*' matches any text"},
+      {"model", "tp_columns", &m.tp_columns,
+       "exported: linear layers whose outputs layout.tp divides, as module paths, \"h.*.mlp.up, h.*.attn.qkv:3\" (:3, of three "
+       "parts)"},
+      {"model", "tp_rows", &m.tp_rows,
+       "exported: linear layers whose inputs layout.tp divides, which take the outputs of those"},
+      {"model", "tp_vocabulary", &m.tp_vocabulary,
+       "exported: embeddings, and the layer of the logits, whose tokens layout.tp divides"},
       {"model", "inputs", &m.inputs, "exported: what it reads", {}, {"images", "tokens"}},
       {"model", "layers", &m.layers, "gpt, llama: transformer layers; mlp: hidden layers", from(1, 10'000)},
       {"model", "heads", &m.heads, "gpt, llama: attention heads; must divide the width", from(1, kMostHeads)},
