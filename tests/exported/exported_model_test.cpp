@@ -100,6 +100,14 @@ TEST(ExportedModel, describes_each_tensor_once_and_ties_blocks) {
   EXPECT_EQ(names, open_weights(kTokens)->names());  // "head.weight" is "wte.weight"
 }
 
+std::string kind_of(const NamedBlock& named) { return dynamic_cast<const HasKind&>(*named.block).kind(); }
+
+TEST(ExportedModel, blocks_of_equal_operations_are_of_one_kind) {
+  const Model model = exported_model(options_of(kTokens, "h.*, norm"));  // model h.0 h.1 norm
+  EXPECT_EQ(kind_of(model.blocks[1]), kind_of(model.blocks[2]));
+  EXPECT_NE(kind_of(model.blocks[0]), kind_of(model.blocks[1]));
+}
+
 TEST(ExportedModel, knows_statistics_counts_and_frozen_parameters) {
   std::string statistics, frozen, counts;
   for (const NamedBlock& named : exported_model(options_of(kImages)).blocks) {

@@ -3,6 +3,7 @@
 #include <ATen/ops/empty_like.h>
 #include <c10/core/GradMode.h>
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "weft/base/error.h"
 #include "weft/nn/activation_form.h"
@@ -14,7 +15,7 @@ namespace {
 using HeldKind = HeldTensor::Kind;
 using HeldTensors = std::vector<std::shared_ptr<HeldTensor>>;
 
-class ExportedBlock : public Block, public ChecksSplits {
+class ExportedBlock : public Block, public ChecksSplits, public HasKind {
  public:
   ExportedBlock(BlockOperations operations, HeldTensors held, HeldTensors owned)
       : run_(std::move(operations)),
@@ -51,6 +52,16 @@ class ExportedBlock : public Block, public ChecksSplits {
     }
     if (run_.split_output.empty()) return {};
     return {.kind = ActivationForm::Kind::rows, .layer = run_.split_output, .segments = {}};
+  }
+
+  std::string kind() const override {
+    std::string text = operations_text(run_.operations);
+    for (size_t i = 0; i < held_.size(); ++i) {
+      const HeldTensor& held = *held_[i];
+      text += fmt::format("{} {} {} {}; ", run_.held[i].first, static_cast<int>(held.kind), held.is_trained,
+                          (held.parameter ? held.parameter->value : held.value).sizes());
+    }
+    return text;
   }
 
   std::vector<ParamSpec> parameters() override {

@@ -64,6 +64,9 @@ struct Operation {
   std::vector<int> frees = {};          ///< slots that nothing reads after it
 };
 
+/// Equal for operations that do the same with tensors of the same shapes.
+std::string operations_text(const std::vector<Operation>& operations);
+
 /// What all calls of one forward share.
 struct OperationScope {
   const Context& context;

@@ -107,9 +107,70 @@ class Held(nn.Module):
         return self.head(torch.tanh(x) * self.angles.cos() * scale)
 
 
+class Grouped(nn.Module):
+    """Two heads of keys and values for four of queries, rotated and normed; scores with a slope for each head, by hand."""
+
+    def __init__(self, drop, width=32):
+        super().__init__()
+        self.q, self.kv, self.out = nn.Linear(width, width), nn.Linear(width, width), nn.Linear(width, width)
+        self.norm, self.drop, self.slopes = nn.LayerNorm(8), nn.Dropout(drop), nn.Parameter(torch.ones(4, 1, 1) / 8)
+        angles = torch.arange(CONTEXT)[:, None] / 10 ** torch.linspace(0, 1, 8)
+        self.register_buffer("cos", angles.cos(), persistent=False)
+        self.register_buffer("sin", angles.sin(), persistent=False)
+        self.register_buffer("distances", torch.arange(CONTEXT)[None].float() - torch.arange(CONTEXT)[:, None], persistent=False)
+
+    def rotated(self, x):
+        x = self.norm(x)
+        return x * self.cos + torch.cat((-x[..., 4:], x[..., :4]), -1) * self.sin
+
+    def forward(self, x):
+        samples, tokens, width = x.shape
+        q = self.rotated(self.q(x).view(samples, tokens, 4, 8).permute(0, 2, 1, 3))
+        k, v = (y.unflatten(-1, (2, 8)).transpose(1, 2) for y in self.kv(x).chunk(2, -1))
+        k, v = (y[:, :, None].expand(-1, -1, 2, -1, -1).reshape(samples, 4, tokens, 8) for y in (self.rotated(k), v))
+        scores = q @ k.transpose(-1, -2) / 8 ** 0.5 + self.slopes * self.distances
+        shares = self.drop(scores.masked_fill(self.distances > 0, float("-inf")).softmax(-1))
+        y = torch.bmm(shares.flatten(0, 1), v.flatten(0, 1)).view(samples, 4, tokens, 8)
+        return self.out(y.transpose(1, 2).reshape(samples, tokens, width))
+
+
+class Gated(nn.Module):
+    """Gates and values in one layer; scales of each feature, and one of all."""
+
+    def __init__(self, width=32):
+        super().__init__()
+        self.both, self.down = nn.Linear(width, 96, bias=False), nn.Linear(48, width, bias=False)
+        self.scales, self.scale = nn.Parameter(torch.linspace(0.5, 1.5, 48)), nn.Parameter(torch.ones(1))
+
+    def forward(self, x):
+        gate, value = self.both(x).split(48, -1)
+        y = torch.stack([F.silu(gate) * self.scale, value * self.scales]).unbind(0)
+        return self.down(y[0] * y[1] + y[0].mean(1, keepdim=True))
+
+
+class Mixed(nn.Module):
+    """Layers whose parts go through most operators that carry them on; one embedding that pads."""
+
+    def __init__(self, drop=0.2):
+        super().__init__()
+        self.embedding, self.attention, self.mlp = nn.Embedding(VOCABULARY, 32, padding_idx=3), Grouped(drop), Gated()
+        self.head = nn.Linear(32, VOCABULARY)
+
+    def forward(self, ids):
+        x = self.embedding(ids)
+        x = x + self.attention(x)
+        return self.head(x + self.mlp(x))
+
+
 # By name: the model, and whether it reads tokens.
 NETS = {"cnn": (Cnn, False), "unet": (UNet, False), "lstm": (Lstm, True), "gpt": (Gpt, True), "held": (Held, False)}
-RANDOM = {"drop": (lambda: Gpt(dropout=0.2), True), "depth": (lambda: Held(drop=0.4), False)}
+RANDOM = {"drop": (lambda: Gpt(dropout=0.2), True), "depth": (lambda: Held(drop=0.4), False), "mixed": (Mixed, True)}
+# By name: layers that ranks of tp share.
+SPLITS = {
+    "gpt": ["model.tp_columns=h.*.qkv:3, h.*.up", "model.tp_rows=h.*.out, h.*.down", "model.tp_vocabulary=wte, head"],
+    "mixed": ["model.tp_columns=attention.q, *.kv:2, mlp.both:2", "model.tp_rows=*.out, *.down", "model.tp_vocabulary=embedding, head"],
+}
+SPLITS["drop"] = SPLITS["gpt"]
 
 
 def example(tokens, samples=4):

@@ -78,8 +78,27 @@ class Exported(unittest.TestCase):
             for layout in layouts:
                 self.assertEqual(self.losses(name, layout), self.losses(name), f"{name}, {layout}")
 
+    def test_layers_split_over_ranks_give_the_same_losses(self):
+        cases = [("gpt", "tp 4"), ("gpt", "tp 2 x pp 2"), ("drop", "tp 2"), ("mixed", "tp 2"), ("mixed", "tp 2 x ZeRO-3, recompute")]
+        for name, layout in cases:
+            split = self.losses(name, layout, *nets.SPLITS[name])
+            self.assertLessEqual(runs.difference(split, self.losses(name)), runs.TOLERANCE, f"{name}, {layout}")
+        narrow = [self.losses("mixed", layout, "layout.precision=bf16", *nets.SPLITS["mixed"]) for layout in ("one", "tp 2")]
+        self.assertLess(runs.difference(*narrow), 5e-3)
+
+    def test_split_layers_are_saved_whole(self):
+        saves = {name: [f"save.folder={self.folder}/{name}", "save.every=1", *nets.SPLITS["mixed"]] for name in ("split", "whole")}
+        train(self.file_of("mixed"), "tp 2", *saves["split"], "run.steps=1")
+        train(self.file_of("mixed"), "one", *saves["whole"], "run.steps=1")
+        first, split, whole = dict(self.make("mixed").named_parameters()), self.saved("split"), self.saved("whole")
+        self.assertEqual(split.keys(), first.keys())
+        for name, before in first.items():
+            torch.testing.assert_close(split[name] - before, whole[name] - before, rtol=1e-3, atol=1e-7, msg=lambda text: f"{name}: {text}")
+        rest = train(self.file_of("mixed"), "one", *saves["split"])[0]
+        self.assertLessEqual(runs.difference(rest, self.losses("mixed")[1:]), runs.TOLERANCE)
+
     def test_random_operators_are_keyed_by_seed_and_sample(self):
-        for name in nets.RANDOM:
+        for name in ("drop", "depth"):
             self.assertNotEqual(self.losses(name, "one", "run.seed=2", "run.steps=1")[0], self.losses(name)[0])
         for a, b in zip(self.losses("drop", "one", "batch.micro=1", "run.reproducible_slots=8"), self.losses("drop")):
             self.assertAlmostEqual(a, b, delta=1e-5 * b)  # the masks do not depend on the micro-batch

@@ -90,10 +90,7 @@ std::string cost_key(const NamedBlock& named, const Tensors& inputs) {
                         fmt::join(x.strides(), ","), x.requires_grad() ? " d" : "");
   };
   for (const at::Tensor& input : inputs) add_tensor(input);
-  for (const ParamSpec& spec : named.block->parameters()) {
-    text += fmt::format("; {}", spec.name);
-    add_tensor(spec.parameter->value);
-  }
+  for (const ParamSpec& spec : named.block->parameters()) add_tensor(spec.parameter->value);
   return text;
 }
 
