@@ -1,20 +1,31 @@
-// PartsCall: one call of an exported graph that takes parts. Rules on values are in split_rules.cpp, those on shapes in
-// split_shapes.cpp.
-//
-// A heavy header (the dispatcher's), for sources of this folder alone.
+// PartsCall: one call of an exported graph that takes parts of what ranks of tp share, and rules by operator: those on values
+// are in parts_call.cpp, those on shapes in parts_shapes.cpp.
 #pragma once
 
+#include <map>
 #include <string>
 #include <vector>
 
-#include "weft/exported/split_rules.h"
+#include "weft/exported/graph.h"
+#include "weft/exported/split_call.h"
+#include "weft/exported/split_form.h"
+#include "weft/exported/value_flow.h"
 
 namespace weft {
+
+/// What the rules read and write.
+struct SplitState {
+  const ExportedGraph& graph;
+  const ValueFlow& flow;
+  std::map<std::string, SplitForm>& forms;  ///< of values so far; others are whole
+  SplitSources& sources;
+};
 
 /// Follows the division of what a call takes to what it returns.
 class PartsCall {
  public:
   PartsCall(const SplitState& state, const ExportedNode& node, const BoundNode& bound);
+  /// Returns what changes in the call, and adds the forms of what it returns. Throws InputError if it cannot take parts.
   SplitCall run();
 
  private:
@@ -25,6 +36,9 @@ class PartsCall {
     std::string value = {};
   };
 
+  using Rule = void (PartsCall::*)();
+
+  Rule rule() const;
   [[noreturn]] void fail(const std::string& text, const std::string& instead = "") const;
   const ExportedArgument* argument(const std::string& name) const;
   int64_t integer(const std::string& name, int64_t otherwise) const;
@@ -75,7 +89,7 @@ class PartsCall {
   void stack();
   void repeat();
 
-  const SplitState& state_;
+  SplitState state_;
   const ExportedNode& node_;
   const BoundNode& bound_;
   std::string name_;

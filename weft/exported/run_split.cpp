@@ -6,6 +6,7 @@
 #include <limits>
 
 #include "weft/base/error.h"
+#include "weft/exported/operation.h"
 #include "weft/nn/layers/embedding.h"
 #include "weft/nn/layers/linear.h"
 #include "weft/nn/parameter_split.h"

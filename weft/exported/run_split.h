@@ -1,13 +1,18 @@
 // Calls of an exported graph on parts of layers that the ranks of tp share.
-//
-// A heavy header (the dispatcher's), for sources of this folder alone.
 #pragma once
+
+#include <ATen/core/Tensor.h>
 
 #include <vector>
 
-#include "weft/exported/operation.h"
+namespace c10 {
+struct IValue;
+}
 
 namespace weft {
+
+struct Operation;
+struct OperationScope;
 
 /// Changes the arguments of a call beside parts: sizes to the part's, whole tensors to copies whose gradients are summed.
 /// Collective over tp in backward.

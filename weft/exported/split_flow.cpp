@@ -8,7 +8,7 @@
 #include "weft/base/printable.h"
 #include "weft/exported/bind_node.h"
 #include "weft/exported/module_patterns.h"
-#include "weft/exported/split_rules.h"
+#include "weft/exported/parts_call.h"
 
 namespace weft {
 namespace {
@@ -149,7 +149,7 @@ void SplitFlow::pass(size_t i) {
     }
   }
   if (!takes_parts) return;
-  SplitCall call = split_call({graph_, flow_, forms_, sources_}, node, bound_[i]);
+  SplitCall call = PartsCall({graph_, flow_, forms_, sources_}, node, bound_[i]).run();
   if (!call.changes.empty() || call.dim >= 0) calls_[i] = std::move(call);
 }
 

@@ -2,7 +2,7 @@
 // what that changes in the calls between them (Shoeybi et al. 2019, arXiv:1909.08053).
 //
 // A linear layer by columns makes a part of its output's features on each rank; operators carry the division on
-// (split_rules.h), until a linear layer by rows sums over it. Whole values beside parts are equal on all ranks: each rank's
+// (parts_call.h), until a linear layer by rows sums over it. Whole values beside parts are equal on all ranks: each rank's
 // gradient of them is a term of a sum.
 #pragma once
 

@@ -1,7 +1,7 @@
 """Trains models of torchvision, timm and transformers, tiny and with random weights, alone in PyTorch and in weft's layouts.
 
 By hand, as tests/support/compare_in_python.sh runs scripts: tests/exported/models.sh [NAME...]. Prints a row of docs/exported.md for each
-model: how far weft's losses are from PyTorch's, whether all layouts give the same bits, and how far bf16 is from float32.
+model: how far weft's losses are from PyTorch's, whether all layouts give the same bits, and how far tensor parallelism is from them and bf16 from float32.
 """
 import os
 import pathlib
@@ -126,6 +126,29 @@ MODELS = {
 }
 
 
+# By name: layers that two ranks share, or three.
+SPLITS = {
+    "ViT": (3, {"columns": "*.qkv:3, *.fc1", "rows": "*.proj, *.fc2"}),
+    "Swin": (2, {"columns": "*.mlp.0", "rows": "*.mlp.3"}),
+    "LSTM": (2, {"vocabulary": "embedding, head"}),
+    "GRU": (2, {"vocabulary": "embedding, head"}),
+    "GPT-2": (2, {"vocabulary": "*.wte"}),
+    "Llama": (2, {"columns": "*.q_proj, *.k_proj, *.v_proj, *.gate_proj, *.up_proj", "rows": "*.o_proj, *.down_proj",
+                  "vocabulary": "*.embed_tokens, *.lm_head"}),
+    "BERT": (2, {"columns": "*.query, *.key, *.value, *.intermediate.dense", "rows": "*.attention.output.dense, *.layer.?.output.dense"}),
+    "T5": (2, {"columns": "*Attention.q, *Attention.k, *Attention.v, *.wi", "rows": "*Attention.o, *.wo", "vocabulary": "*.embed_tokens, *lm_head"}),
+}
+
+
+def split_difference(name, file, one):
+    """How far losses of ranks that share layers are from those of one rank."""
+    if name not in SPLITS:
+        return "-"
+    ranks, layers = SPLITS[name]
+    runs.SPLIT_LAYOUTS["tp"] = (ranks, [f"layout.tp={ranks}", *(f"model.tp_{key}={patterns}" for key, patterns in layers.items())])
+    return f"{runs.difference(runs.train(file, 'tp')[0], one):.1e}"
+
+
 def row_of(name, folder, images, ids):
     package, make, tokens, rate = MODELS[name]
     torch.manual_seed(1)
@@ -140,7 +163,7 @@ def row_of(name, folder, images, ids):
     is_small = parameters < 1e6  # CPUs without bf16 convolutions take minutes for others
     narrow = runs.difference(runs.train(file, "one", "layout.precision=bf16", "run.steps=2")[0], one[:2]) if is_small else None
     return f"| {name} | {package} | {parameters:,} | {expected[0]:.6f} to {expected[-1]:.6f} | {runs.difference(one, expected):.1e} | " \
-           f"{'all' if not differ else 'not ' + ', '.join(differ)} | {'not run' if narrow is None else f'{narrow:.1e}'} |"
+           f"{'all' if not differ else 'not ' + ', '.join(differ)} | {split_difference(name, file, one)} | {'not run' if narrow is None else f'{narrow:.1e}'} |"
 
 
 def main():

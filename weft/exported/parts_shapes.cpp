@@ -4,6 +4,7 @@
 #include <limits>
 #include <optional>
 
+#include "weft/exported/bind_node.h"
 #include "weft/exported/parts_call.h"
 
 namespace weft {

@@ -1,21 +1,18 @@
-#include "weft/exported/split_rules.h"
+#include "weft/exported/parts_call.h"
 
 #include <ATen/core/enum_tag.h>
 #include <c10/core/ScalarType.h>
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
 #include <optional>
 #include <string_view>
 
 #include "weft/base/printable.h"
-#include "weft/exported/parts_call.h"
+#include "weft/exported/bind_node.h"
 
 namespace weft {
-
-SplitCall split_call(const SplitState& state, const ExportedNode& node, const BoundNode& bound) {
-  return PartsCall(state, node, bound).run();
-}
 
 PartsCall::PartsCall(const SplitState& state, const ExportedNode& node, const BoundNode& bound)
     : state_(state), node_(node), bound_(bound), name_(bound.handle->operator_name().name) {
@@ -32,8 +29,7 @@ PartsCall::PartsCall(const SplitState& state, const ExportedNode& node, const Bo
   call_.name = fmt::format("'{}'", node.name);
 }
 
-SplitCall PartsCall::run() {
-  using Rule = void (PartsCall::*)();
+PartsCall::Rule PartsCall::rule() const {
   static const std::map<std::string_view, Rule> rules = {
       {"aten::clone", &PartsCall::elementwise},
       {"aten::contiguous", &PartsCall::elementwise},
@@ -81,11 +77,16 @@ SplitCall PartsCall::run() {
       {"aten::linear", &PartsCall::whole_linear},
       {"aten::scaled_dot_product_attention", &PartsCall::attention},
   };
-  const auto rule = rules.find(name_);
+  const auto found = rules.find(name_);
+  if (found != rules.end()) return found->second;
   const bool is_pointwise =
       bound_.handle->hasTag(at::Tag::pointwise) && !bound_.handle->hasTag(at::Tag::nondeterministic_seeded);
-  if (rule == rules.end() && !is_pointwise) fail("weft does not run this operator on parts");
-  const Rule applied = rule == rules.end() ? &PartsCall::elementwise : rule->second;
+  if (!is_pointwise) fail("weft does not run this operator on parts");
+  return &PartsCall::elementwise;
+}
+
+SplitCall PartsCall::run() {
+  const Rule applied = rule();
   for (const Taken& taken : taken_) {
     const SplitForm* const form = form_of(taken);
     if (form != nullptr && form->is_padded && applied != &PartsCall::elementwise)
