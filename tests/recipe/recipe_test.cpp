@@ -410,8 +410,7 @@ TEST(Recipe, KeysThatDoNotFitTogether) {
        "r.toml: data.alpha and data.exif_rotation are for image files, not for data.name = \"fashion-mnist\"; leave "
        "them out"},
       {{"data.mixup=0.2"}, "r.toml: data.mixup is for images, not for text; leave it out"},
-      {{"model.name=mlp", "data.name=fashion-mnist", "data.pack=documents"},
-       "r.toml: data.pack is for tokens, not for images; leave it out"},
+      {{"model.name=mlp", "data.name=fashion-mnist", "data.pack=documents"}, "r.toml: data.pack is for tokens; leave it out"},
       {{"data.pack=documents", "layout.cp=2"},
        "r.toml: data.pack = \"documents\" with layout.cp = 2, whose ranks share samples as one sequence; use cp = 1, or "
        "\"stream\""},
@@ -484,7 +483,8 @@ TEST(Recipe, KeysThatDoNotFitTogether) {
       {{"data.name=parquet"},
        "r.toml: data.path is missing: data.name = \"parquet\" has no default; add it or --set data.path=FOLDER"},
       {{"data.evaluation_path=x"},
-       "r.toml: data.evaluation_path is read only with data.name = \"webdataset\", \"parquet\" or \"jsonl\" (here: \"text\"); "
+       "r.toml: data.evaluation_path is read only with data.name = \"webdataset\", \"parquet\", \"jsonl\" or \"arrays\" (here: "
+       "\"text\"); "
        "leave it out"},
       {{"model.name=mlp"},
        "r.toml: model.name = \"mlp\" cannot learn from data.name = \"text\"; it needs images, such as \"fashion-mnist\""},

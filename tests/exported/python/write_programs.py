@@ -24,8 +24,8 @@ class Images(nn.Sequential):
         self[0].bias.requires_grad_(False)
 
 
-def write(model, tokens, path):
-    program = torch.export.export(model.train(), (nets.example(tokens, 2),), dynamic_shapes=({0: torch.export.Dim.DYNAMIC},))
+def write(model, example, path):
+    program = torch.export.export(model.train(), (example,), dynamic_shapes=({0: torch.export.Dim.DYNAMIC},))
     with tempfile.TemporaryDirectory() as folder:
         torch.export.save(program, f"{folder}/whole.pt2")
         archive = zipfile.ZipFile(f"{folder}/whole.pt2")
@@ -44,5 +44,6 @@ def write(model, tokens, path):
 
 torch.manual_seed(0)
 folder = pathlib.Path(sys.argv[1])
-write(Images(), False, folder / "images.pt2")
-write(nets.Gpt(dropout=0.1, width=8, heads=2), True, folder / "tokens.pt2")
+write(Images(), nets.example(False, 2), folder / "images.pt2")
+write(nets.Gpt(dropout=0.1, width=8, heads=2), nets.example(True, 2), folder / "tokens.pt2")
+write(nets.Fields(), torch.zeros(2, 3, nets.POINTS), folder / "fields.pt2")

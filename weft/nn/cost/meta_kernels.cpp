@@ -139,6 +139,8 @@ Three convolution_backward(const Tensor& grad, const Tensor& input, const Tensor
           mask[2] && bias_sizes ? at::empty(*bias_sizes, grad.options()) : Tensor()};
 }
 
+Tensor loss_backward(const Tensor&, const Tensor& self, const Tensor&, int64_t) { return at::empty_like(self); }
+
 /// Takes q [batch, heads, tokens, head width]. The kernel stores [batch, tokens, heads, head width], and one log-sum per query
 /// and head, at least float32.
 std::tuple<Tensor, Tensor> attention(const Tensor& q, const Tensor&, const Tensor&, double, bool, const Optional&,
@@ -186,6 +188,7 @@ void register_meta_kernels() {
     aten.impl("native_group_norm_backward", TORCH_FN(meta::group_norm_backward));
     aten.impl("convolution", TORCH_FN(meta::convolution));
     aten.impl("convolution_backward", TORCH_FN(meta::convolution_backward));
+    aten.impl("mse_loss_backward", TORCH_FN(meta::loss_backward));
     aten.impl("_scaled_dot_product_flash_attention_for_cpu", TORCH_FN(meta::attention));
     aten.impl("_scaled_dot_product_flash_attention_for_cpu_backward", TORCH_FN(meta::attention_backward));
     return true;

@@ -17,7 +17,7 @@ namespace {
 using R = const Recipe&;
 
 bool is_exported(R r) { return r.model.name == kExportedName; }
-bool is_of_images(R r) { return !reads_tokens(r.model); }
+bool is_of_images(R r) { return !reads_tokens(r.model) && !reads_arrays(r.model); }
 
 /// Returns true if the data, or any part of a mixture, satisfies `is`.
 template <class Is>
@@ -47,6 +47,7 @@ constexpr KeyRule kModelRules[] = {
     {"model.path", kRefused, "model.name = \"exported\"", is_exported},
     {"model.blocks", kRefused, "model.name = \"exported\"", is_exported},
     {"model.inputs", kRefused, "model.name = \"exported\"", is_exported},
+    {"model.loss", kRefused, "model.name = \"exported\"", is_exported},
     {"model.layers", kStands},
     {"model.heads", kStands},
     {"model.kv_heads", kStands},
@@ -60,7 +61,8 @@ constexpr KeyRule kModelRules[] = {
     {"model.channels", kStands},
     {"model.image_size", kStands},
     {"model.classes", kStands},
-    {"model.label_smoothing", kRefused, "images", is_of_images},
+    {"model.label_smoothing", kRefused, "images and the cross entropy",
+     [](R r) { return is_of_images(r) && has_classes(r.model); }},
     {"model.tied_embeddings", kStands},
     {"model.dropout", kStands},
     {"model.rope_theta", kStands},
