@@ -75,7 +75,7 @@ constexpr KeyRule kModelRules[] = {
 constexpr KeyRule kDataRules[] = {
     {"data.name"},
     {"data.path", kRefused, "a data.name other than \"mix\"", [](R r) { return r.data.name != kMixName; }},
-    {"data.evaluation_path", kRefused, "data.name = \"webdataset\", \"parquet\" or \"jsonl\"",
+    {"data.evaluation_path", kRefused, "data.name = \"webdataset\", \"parquet\", \"jsonl\" or \"arrays\"",
      [](R r) { return named_data(r.data.name).is_files; }},
     {"data.tokenizer", kRefused, "data.name = \"tokens\"", [](R r) { return r.data.name == "tokens"; }},
     {"data.column", kRefused, "data.name = \"jsonl\" or \"parquet\"",

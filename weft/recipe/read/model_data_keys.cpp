@@ -49,7 +49,7 @@ std::vector<FileKey> data_keys(DataRecipe& d) {
       {"data", "name", &d.name, "kind of data", {}, data_names(), true},
       {"data", "path", &d.path, "file or folder; left out: the default data from set-up"},
       {"data", "evaluation_path", &d.evaluation_path,
-       "webdataset, parquet, jsonl: files for evaluation; left out: folders train and val of data.path, or its end"},
+       "webdataset, parquet, jsonl, arrays: files for evaluation; left out: folders train and val of data.path, or its end"},
       {"data",
        "tokenizer",
        &d.tokenizer,
@@ -89,7 +89,7 @@ std::vector<FileKey> data_keys(DataRecipe& d) {
       {"data",
        "evaluation",
        &d.evaluation,
-       "text, tokens, jsonl, parquet: share of the text at the end kept for evaluation",
+       "text, tokens, jsonl, parquet, arrays: share at the end kept for evaluation",
        {.min = 0.0, .max = 1.0, .open_min = true, .open_max = true}},
   };
 }
