@@ -1,23 +1,15 @@
 #include "weft/exported/exported_loss.h"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
-
-#include <algorithm>
 
 #include "weft/base/error.h"
-#include "weft/base/printable.h"
+#include "weft/exported/exported_array.h"
 #include "weft/nn/loss/cross_entropy.h"
 #include "weft/nn/loss/mean_squares.h"
 #include "weft/nn/loss/split_cross_entropy.h"
 
 namespace weft {
 namespace {
-
-std::string text_of(const ExportedArray& array) {
-  return fmt::format("{} [{}{}]", c10::toString(array.type), array.shape.empty() ? "samples" : "samples, ",
-                     fmt::join(array.shape, ", "));
-}
 
 /// What images or tokens come with: a label, or the next tokens.
 ExportedArray given_target(const ExportedGraph& model, const ExportedModelOptions& o) {
@@ -33,7 +25,8 @@ ExportedLoss of_classes(const ExportedGraph& model, const ExportedModelOptions& 
     return {.loss = of_words ? vocabulary_cross_entropy(o.classes) : Loss(cross_entropy),
             .hits = of_words ? vocabulary_hits(o.classes) : Hits(count_hits),
             .top5 = o.reads_tokens ? Hits() : top5_of(o.classes),
-            .target = given_target(model, o)};
+            .target = given_target(model, o),
+            .options = {model_option("loss", o.loss)}};
   }
   ExportedArray target = array_of(model, model.outputs.front(), "its first output");
   if (target.shape.empty()) {
@@ -45,7 +38,11 @@ ExportedLoss of_classes(const ExportedGraph& model, const ExportedModelOptions& 
   const int64_t classes = target.shape.back();
   target.shape.pop_back();
   target.type = at::kLong;
-  return {.loss = cross_entropy, .hits = count_hits, .top5 = top5_of(classes), .target = std::move(target)};
+  return {.loss = cross_entropy,
+          .hits = count_hits,
+          .top5 = top5_of(classes),
+          .target = std::move(target),
+          .options = {model_option("loss", o.loss)}};
 }
 
 ExportedLoss of_squares(const ExportedGraph& model, const ExportedModelOptions& o) {
@@ -60,31 +57,10 @@ ExportedLoss of_squares(const ExportedGraph& model, const ExportedModelOptions& 
 
 }  // namespace
 
-ExportedArray array_of(const ExportedGraph& graph, const std::string& value, const std::string& what) {
-  const auto found = graph.shapes.find(value);
-  if (found == graph.shapes.end()) throw InputError(fmt::format("{}: {} has no shape; export it again", graph.path, what));
-  const std::vector<ExportedDim>& dims = found->second.dims;
-  const std::vector<ExportedDim>& given = graph.shapes.at(graph.inputs.front()).dims;
-  if (dims.empty() || dims.front().symbol.empty() || dims.front().symbol != given.front().symbol || dims.front().factor != 1) {
-    throw InputError(
-        fmt::format("{}: the first dimension of {} is not of the samples; export it as {}", graph.path, what, kExportCall));
-  }
-  ExportedArray array{.type = found->second.type == graph.narrow_type ? at::kFloat : found->second.type, .shape = {}};
-  for (size_t d = 1; d < dims.size(); ++d) {
-    if (!dims[d].symbol.empty()) {
-      throw InputError(fmt::format("{}: dimension {} of {} varies; only the samples may: export it as {}", graph.path, d, what,
-                                   kExportCall));
-    }
-    array.shape.push_back(dims[d].size);
-  }
-  return array;
-}
-
 ExportedLoss exported_loss(const ExportedGraph& model, const ExportedModelOptions& o) {
-  if (o.loss != "cross_entropy" && o.loss != "mean_squares") {
-    throw InputError(fmt::format("model.loss is '{}'; it must be \"cross_entropy\" or \"mean_squares\"", shortened(o.loss)));
-  }
-  ExportedLoss loss = o.loss == "mean_squares" ? of_squares(model, o) : of_classes(model, o);
+  ExportedLoss loss = o.loss == "cross_entropy"  ? of_classes(model, o)
+                      : o.loss == "mean_squares" ? of_squares(model, o)
+                                                 : program_loss(model, o.loss);
   if (o.reads_arrays) return loss;
   const ExportedArray given = given_target(model, o);
   if (loss.target == given) return loss;

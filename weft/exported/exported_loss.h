@@ -17,11 +17,11 @@ struct ExportedLoss {
   std::vector<ModelOption> options = {};  ///< by which checkpoints know it
 };
 
-/// Returns the loss that the options name, of the model's first output. Throws InputError for one that does not fit that, or
-/// whose targets are not those of the model's inputs.
+/// Returns the loss that the options name. Throws InputError for one that does not fit the model's outputs, or whose targets
+/// are not those of the model's inputs; FileError for a damaged file.
 ExportedLoss exported_loss(const ExportedGraph& model, const ExportedModelOptions& options);
 
-/// A value of a program, whose samples lead. Throws InputError, which calls it `what`, if they do not or another size varies.
-ExportedArray array_of(const ExportedGraph& graph, const std::string& value, const std::string& what);
+/// Another program as a loss: of (outputs..., target), it returns a loss per sample or element, their mean, or (sum, count).
+ExportedLoss program_loss(const ExportedGraph& model, const std::string& path);
 
 }  // namespace weft

@@ -10,6 +10,7 @@
 #include "weft/base/printable.h"
 #include "weft/checkpoint/weights/exported_file.h"
 #include "weft/exported/bind_node.h"
+#include "weft/exported/exported_array.h"
 #include "weft/exported/exported_block.h"
 #include "weft/exported/exported_loss.h"
 #include "weft/exported/file_tensors.h"

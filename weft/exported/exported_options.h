@@ -17,7 +17,7 @@ struct ExportedModelOptions {
   bool reads_arrays = false;               ///< takes what the file says: float32 or int64 samples of any shape
   std::vector<int64_t> sample_shape = {};  ///< shape of a sample, compared with the file's; empty: not compared
   int64_t classes = 0;                     ///< size of the logits' last dim, compared with the file's; 0: not compared
-  std::string loss = "cross_entropy";      ///< or "mean_squares": of its first output
+  std::string loss = "cross_entropy";      ///< or "mean_squares": of its first output; or the file of another program
 };
 
 /// What a sample has in one array.

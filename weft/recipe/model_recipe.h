@@ -26,6 +26,7 @@ struct ModelRecipe {
   int64_t context = 256;               ///< gpt, llama, exported: tokens per sample
   int64_t vocabulary = 256;            ///< gpt, llama, exported: different tokens
   int64_t classes = 10;                ///< cnn, mlp, resnet, exported: labels
+  std::string class_weights;           ///< of the cross entropy, with commas; empty: all are 1
   double label_smoothing = 0.0;        ///< cnn, mlp, resnet, exported: share of the target spread evenly over all classes
   bool tied_embeddings = false;        ///< gpt, llama: logits are products with the token embeddings
   double dropout = 0.0;                ///< gpt: share of activations dropped

@@ -8,7 +8,4 @@ namespace weft {
 /// Squared differences of the first output and a target of its shape and type, summed; each element counts.
 LossValue mean_squares(const Tensors& outputs, const at::Tensor& target);
 
-/// Sum of all elements, whose bits do not depend on the number of threads.
-at::Tensor sum_of_rows(const at::Tensor& elements);
-
 }  // namespace weft

@@ -4,9 +4,13 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
+#include <cmath>
+#include <sstream>
 #include <string_view>
 
 #include "weft/base/error.h"
+#include "weft/base/parse_number.h"
 #include "weft/base/printable.h"
 #include "weft/exported/exported_model.h"
 #include "weft/models/gpt.h"
@@ -14,6 +18,7 @@
 #include "weft/models/resnet.h"
 #include "weft/models/vision.h"
 #include "weft/nn/loss/cross_entropy.h"
+#include "weft/nn/loss/weighted_cross_entropy.h"
 
 namespace weft {
 
@@ -146,15 +151,36 @@ bool reads_arrays(const ModelRecipe& recipe) { return recipe.name == kExportedNa
 
 bool has_classes(const ModelRecipe& recipe) { return recipe.loss == ModelRecipe().loss; }
 
+bool has_loss_file(const ModelRecipe& recipe) { return recipe.loss.ends_with(".pt2"); }
+
+std::vector<double> class_weights(const ModelRecipe& recipe) {
+  std::vector<double> weights;
+  if (recipe.class_weights.empty()) return weights;
+  std::stringstream parts(recipe.class_weights + ",");  // keeps an empty last part
+  for (std::string part; std::getline(parts, part, ',');) {
+    const size_t begin = std::min(part.find_first_not_of(' '), part.size()), end = part.find_last_not_of(' ') + 1;
+    const auto weight = parse_number<double>(std::string_view(part).substr(begin, std::max(begin, end) - begin));
+    if (!weight || !(*weight >= 0.0) || !std::isfinite(*weight)) {
+      throw InputError(fmt::format(
+          "model.class_weights: '{}' is no number of at least 0; give one per class, as in \"1, 0.5, 2\"", shortened(part)));
+    }
+    weights.push_back(*weight);
+  }
+  return weights;
+}
+
 std::string initial_weights(const ModelRecipe& recipe) {
   return recipe.weights.empty() && recipe.name == kExportedName ? recipe.path : recipe.weights;
 }
 
 Model build_model(const ModelRecipe& recipe) {
   Model model = named(recipe).build(recipe);
+  const std::vector<double> weights = class_weights(recipe);
+  if (!weights.empty()) model.loss = weighted_cross_entropy(weights);
   if (recipe.label_smoothing > 0.0) {
     model.evaluation_loss = model.loss;
-    model.loss = smoothed_cross_entropy(recipe.label_smoothing);
+    model.loss = weights.empty() ? smoothed_cross_entropy(recipe.label_smoothing)
+                                 : weighted_cross_entropy(weights, recipe.label_smoothing);
   }
   return model;
 }

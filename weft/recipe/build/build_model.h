@@ -27,6 +27,10 @@ bool reads_tokens(const ModelRecipe& recipe);
 bool reads_arrays(const ModelRecipe& recipe);
 /// Returns true if its outputs are logits: targets are classes, or tokens.
 bool has_classes(const ModelRecipe& recipe);
+/// Returns true if model.loss names a file.
+bool has_loss_file(const ModelRecipe& recipe);
+/// Numbers of model.class_weights. Throws InputError for what is no number of at least 0.
+std::vector<double> class_weights(const ModelRecipe& recipe);
 
 /// Tokens per sample; 0 for models that read others.
 int64_t tokens_per_sample(const ModelRecipe& recipe);

@@ -33,13 +33,27 @@ int64_t nearest_divisor(int64_t number, int64_t wanted, int64_t most) {
   return nearest;
 }
 
+void check_class_weights(const Recipe& recipe) {
+  const ModelRecipe& model = recipe.model;
+  if (reads_tokens(model)) fail(recipe, "model.class_weights is for images and arrays, not for text; leave it out");
+  int64_t given = 0;
+  try {
+    given = std::ssize(class_weights(model));
+  } catch (const InputError& error) {
+    fail(recipe, "{}", error.what());
+  }
+  if (given == model.classes || reads_arrays(model)) return;
+  fail(recipe, "model.class_weights has {} numbers for model.classes = {}; give one per class", given, model.classes);
+}
+
 void check_exported(const Recipe& recipe) {
   const ModelRecipe& model = recipe.model;
   if (model.path.empty()) {
     fail(recipe, "model.path is missing: model.name = \"exported\" needs the file that torch.export.save() wrote");
   }
-  if (!has_classes(model) && model.loss != "mean_squares") {
-    fail(recipe, "model.loss = \"{}\"; it must be \"cross_entropy\" or \"mean_squares\"", shortened(model.loss));
+  if (!has_classes(model) && model.loss != "mean_squares" && !has_loss_file(model)) {
+    fail(recipe, "model.loss = \"{}\"; it must be \"cross_entropy\", \"mean_squares\" or a file, \"FILE.pt2\"",
+         shortened(model.loss));
   }
 }
 
@@ -153,6 +167,7 @@ void check_model_and_data(const Recipe& recipe) {
          nearest_divisor(model.width, model.heads, kMostHeads));
   }
   if (model.name == "llama") check_llama(recipe);
+  if (!model.class_weights.empty()) check_class_weights(recipe);
   if (model.name == kExportedName) check_exported(recipe);
   const NamedData& named = named_data(data.name);
   const bool is_text = reads_tokens(model), is_arrays = reads_arrays(model), is_images = !is_text && !is_arrays;
@@ -177,7 +192,7 @@ void check_model_and_data(const Recipe& recipe) {
   }
   if (!is_images) {
     const std::pair<bool, const char*> of_images[] = {{data.mixup > 0.0, "data.mixup"},
-                                                      {model.label_smoothing > 0.0, "model.label_smoothing"},
+                                                      {is_text && model.label_smoothing > 0.0, "model.label_smoothing"},
                                                       {data.flip, "data.flip"},
                                                       {data.alpha != DataRecipe().alpha, "data.alpha"},
                                                       {data.exif_rotation, "data.exif_rotation"},
