@@ -279,26 +279,34 @@ void torch_file(const std::string& folder, Random& random) {
   read_torch_file(hurt);
 }
 
-void exported_file(const std::string& folder, Random& random) {
-  static const std::vector<std::string> paths = {WEFT_SOURCE "/tests/exported/programs/images.pt2",
-                                                 WEFT_SOURCE "/tests/exported/programs/tokens.pt2"};
+/// A damaged archive of records.
+void write_damaged(const std::string& path, const std::string& hurt, Random& random) {
   static const std::vector<std::string> words = {"as_tensor", "as_int",   "as_none", "as_ints",
                                                  "as_float",  "Infinity", "sizes",   "name"};
-  const int net = random.below(2);
-  const std::string hurt = folder + "/x.pt2", &path = paths[static_cast<size_t>(net)];
   if (random.one_in(3)) {
     const std::string whole = read(path);
-    write(hurt, damaged_bytes(whole, whole, random));
-  } else {
-    Members records = records_of(path);
-    for (auto& [name, bytes] : records) {
-      const bool is_program = name == "models/model.json";
-      if (random.one_in(is_program ? 2 : 10))
-        bytes = name.ends_with(".json") ? damaged(bytes, bytes, words, random) : damaged_bytes(bytes, bytes, random);
-    }
-    write_torch_file(hurt, records);
+    return write(hurt, damaged_bytes(whole, whole, random));
   }
-  exported_model({.path = hurt, .blocks = random.one_in(2) ? "auto" : "h.*", .reads_tokens = net == 1});
+  Members records = records_of(path);
+  for (auto& [name, bytes] : records) {
+    const bool is_program = name == "models/model.json";
+    if (random.one_in(is_program ? 2 : 10))
+      bytes = name.ends_with(".json") ? damaged(bytes, bytes, words, random) : damaged_bytes(bytes, bytes, random);
+  }
+  write_torch_file(hurt, records);
+}
+
+void exported_file(const std::string& folder, Random& random) {
+  static const std::string programs = WEFT_SOURCE "/tests/exported/programs/";
+  static const std::vector<std::string> names = {"images.pt2", "tokens.pt2", "huber.pt2"};
+  const int net = random.below(3);
+  const std::string hurt = folder + "/x.pt2";
+  write_damaged(programs + names[static_cast<size_t>(net)], hurt, random);
+  if (net == 2) {
+    exported_model({.path = programs + "fields.pt2", .reads_arrays = true, .loss = hurt});
+  } else {
+    exported_model({.path = hurt, .blocks = random.one_in(2) ? "auto" : "h.*", .reads_tokens = net == 1});
+  }
   const std::unique_ptr<WeightsFile> weights = open_weights(hurt);
   for (const std::string& name : weights->names()) weights->read(name);
 }

@@ -16,7 +16,7 @@
 namespace weft {
 namespace {
 
-constexpr const char* kLossCall = "weft.export.loss() of the Python package does";
+constexpr const char* kLossCall = "export_loss() of docs/exported.md does";
 
 /// What a program of a loss returns.
 enum class Returned {

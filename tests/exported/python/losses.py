@@ -26,7 +26,8 @@ class Mean(nn.Module):
     """The mean over the samples."""
 
     def forward(self, outputs, target):
-        return F.l1_loss(outputs, target) + F.smooth_l1_loss(outputs.mean(1), target.mean(1))
+        return (F.l1_loss(outputs, target) + F.smooth_l1_loss(outputs.mean(1), target.mean(1)) - F.logsigmoid(outputs * target).mean() +
+                F.binary_cross_entropy(torch.sigmoid(outputs), torch.sigmoid(target)))
 
 
 class Masked(nn.Module):
@@ -46,11 +47,23 @@ class Classes(nn.Module):
     """Focal loss of classes, per target (Lin et al. 2017, arXiv:1708.02002)."""
 
     def forward(self, logits, target):
-        loss = F.cross_entropy(logits.flatten(0, -2), target.flatten(), reduction="none")
-        return ((1 - torch.exp(-loss)).square() * loss).reshape(target.shape)
+        loss = F.cross_entropy(logits.movedim(-1, 1).unsqueeze(-1), target.unsqueeze(-1), reduction="none").squeeze(-1)  # as of pixels
+        return (1 - torch.exp(-loss)).square() * loss
 
 
 def mean_of(loss, outputs, target):
     """The mean of all that counts."""
     value = loss(outputs, target)
     return value[0] / value[1] if isinstance(value, tuple) else value.mean()
+
+
+def module(loss):
+    """A function as a module."""
+    if isinstance(loss, nn.Module):
+        return loss
+
+    class Module(nn.Module):
+        def forward(self, outputs, target):
+            return loss(outputs, target)
+
+    return Module()

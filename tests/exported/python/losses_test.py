@@ -78,9 +78,8 @@ class Losses(unittest.TestCase):
     def export(self, loss, targets, name="loss"):
         """Writes a loss's program; returns the setting that names it."""
         path, data = self.folder / f"{name}.pt2", self.data[targets]
-        batch = torch.export.Dim("batch")
-        outputs = self.make()(data.inputs[:4]).detach()
-        torch.export.save(torch.export.export(loss, (outputs, data.targets[:4]), dynamic_shapes=({0: batch}, {0: batch})), str(path))
+        with torch.no_grad():
+            runs.export_function("export_loss")(loss, self.make()(data.inputs[:4]), data.targets[:4], str(path))
         return f"model.loss={path}"
 
     def alone(self, targets, mean, evaluated):
@@ -113,6 +112,96 @@ class Losses(unittest.TestCase):
                 narrow = runs.train(self.recipe(targets), "one", *settings, "layout.precision=bf16")
                 self.assertNotEqual(narrow, found)
                 self.assertLess(runs.difference(narrow[0], found[0]), 2e-2)
+
+    def refused(self, *settings, targets=FIELDS, command="memory"):
+        return runs.weft(command, self.recipe(targets, "refused"), *(word for setting in settings for word in ("--set", setting)), status=1)
+
+    def test_losses_that_do_not_fit_are_refused(self):
+        class Scaled(losses.Misfit):
+            def __init__(self):
+                super().__init__()
+                self.scale = torch.nn.Parameter(torch.ones(()))
+
+            def forward(self, outputs, target):
+                return super().forward(outputs, target) * self.scale
+
+        cases = {
+            "it has the parameter 'scale', which nothing would train": Scaled(),
+            "it draws random numbers, which a loss may not": lambda y, t: (y - t + torch.randn_like(y)).square(),
+            "it draws random numbers": lambda y, t: F.dropout(y - t).square(),
+            "it depends on training or evaluation": lambda y, t: F.batch_norm(y, None, None, training=True).sub(t).square(),
+            "it must return one tensor": lambda y, t: (y, t, y),
+            "it must return one tensor: a float32 loss per sample or element, or their mean": lambda y, t: (y - t).square().mean((0, 2)),
+            "its loss does not depend on the model's outputs": lambda y, t: (y.detach() - t).square(),
+            "an output is no tensor": lambda y, t: ((y - t).square().sum(), t.numel()),
+        }
+        for text, loss in cases.items():
+            with self.subTest(text):
+                command = "train" if "gradients" in text or "depend on the model" in text else "memory"
+                self.assertIn(text, self.refused(self.export(losses.module(loss), FIELDS), command=command))
+        labels = self.export(losses.Classes(), LABELS)
+        fields = self.export(losses.Misfit(), FIELDS, "fields")
+        flat = self.folder / "flat.pt2"
+        torch.export.save(torch.export.export(losses.Misfit(), (torch.randn(4, 2, 3), torch.randn(4, 2, 3))), str(flat))
+        images, one = self.folder / "images.pt2", self.folder / "one.pt2"
+        free = ({0: torch.export.Dim.DYNAMIC},)
+        torch.export.save(torch.export.export(nets.Mlp(), (nets.example(False),), dynamic_shapes=free), str(images))
+        torch.export.save(torch.export.export(nets.Fields(), (torch.randn(4, 3, nets.POINTS),), dynamic_shapes=free), str(one))
+        settings = {
+            "the first dimension of input 0 is not of the samples; export it as export_loss() of docs/exported.md does": [f"model.loss={flat}"],
+            "it takes 1 inputs; a loss takes the model's output, then the target": [f"model.loss={one}"],
+            "targets.npy: a NumPy array of type '<f4', but the model needs int64": [labels, "run.steps=1"],
+            "model.class_weights: 'x' is no number of at least 0": ["model.class_weights=1, x"],
+            "loss: 2 class weights, logits of 12": ["model.class_weights=1, 2"],
+            "model.class_weights is read only with images or arrays, and the cross entropy": [fields, LINE],
+            'model.loss = "huber"; it must be "cross_entropy", "mean_squares" or a file': ["model.loss=huber"],
+            "input 0 is Float [samples, 2, 12], but the model's output is Float [samples, 5]": [
+                f"model.path={images}", "model.inputs=images", "model.classes=5", "model.image_size=16", "data.name=images", "data.evaluation_path=", fields],
+            'its loss takes targets Float [samples, 5], but model.inputs = "images" comes with Long [samples]; set model.inputs': [
+                f"model.path={images}", "model.inputs=images", "model.classes=5", "model.image_size=16", "data.name=images",
+                "data.evaluation_path=", "model.loss=mean_squares"],
+        }
+        for text, sets in settings.items():
+            with self.subTest(text):
+                self.assertIn(text, self.refused(*sets, command="train" if "npy" in text else "memory"))
+
+    def test_a_loss_may_take_several_outputs(self):
+        class Both(nets.Fields):
+            def forward(self, x):
+                y = super().forward(x)
+                return y, y.mean(-1), y.std(-1)
+
+        class Loss(torch.nn.Module):
+            def forward(self, y, mean, target):
+                return (y - target).square().mean((1, 2)) + mean.square().sum(-1)
+
+        torch.manual_seed(1)
+        model, data = Both(), self.data[FIELDS]
+        runs.export_function()(model, data.inputs[:4], str(self.folder / "both.pt2"))
+        with torch.no_grad():
+            outputs = model(data.inputs[:4])
+            runs.export_function("export_loss")(Loss(), outputs[:2], data.targets[:4], str(self.folder / "loss.pt2"))
+            inputs, target = data.batch(0, runs.GLOBAL, runs.SEED)
+            expected = Loss()(*model(inputs)[:2], target).mean().item()
+        settings = [f"model.path={self.folder}/both.pt2", f"model.loss={self.folder}/loss.pt2", "run.steps=1", "run.evaluate_every=0"]
+        for layout in ("one", "pp 2"):
+            found = runs.train(self.recipe(FIELDS), layout, *settings)[0]
+            self.assertLessEqual(runs.difference(found, [expected]), runs.TOLERANCE)
+
+    def test_other_commands_take_such_a_recipe(self):
+        loss = self.export(losses.Masked(True), FIELDS)
+        for command, *more in (["show"], ["memory"], ["verify"], ["simulate", "--hardware", "h100_node"], ["plan", "--hardware", "h100_node"]):
+            runs.weft(command, self.recipe(FIELDS), "-n", 2, "--set", loss, *more)
+
+    def test_checkpoints_know_their_loss(self):
+        saves = [f"save.folder={self.folder}/saved", "save.every=1"]
+        whole = runs.train(self.recipe(FIELDS), "one", self.export(losses.Misfit(), FIELDS))[0]
+        runs.train(self.recipe(FIELDS), "one", *saves, "run.steps=1", "run.evaluate_every=0", self.export(losses.Misfit(), FIELDS))
+        for loss in (self.export(losses.Masked(False), FIELDS, "masked"), "model.loss=mean_squares"):
+            self.assertIn("model.loss is", self.refused(*saves, loss, command="train"))
+        again = self.export(losses.Misfit(), FIELDS, "again")
+        self.assertEqual(runs.train(self.recipe(FIELDS), "pp 2", *saves, again)[0], whole[1:])
+        runs.train(self.recipe(FIELDS), "one", f"model.weights={self.folder}/saved", "model.loss=mean_squares")
 
 
 if __name__ == "__main__":

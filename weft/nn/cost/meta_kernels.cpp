@@ -140,6 +140,18 @@ Three convolution_backward(const Tensor& grad, const Tensor& input, const Tensor
           mask[2] && bias_sizes ? at::empty(*bias_sizes, grad.options()) : Tensor()};
 }
 
+/// Of a variance or a deviation.
+Tensor spread(const Tensor& self, at::OptionalIntArrayRef dims, const std::optional<at::Scalar>&, bool keeps) {
+  std::vector<int64_t> shape = self.sizes().vec();
+  const bool is_whole = !dims || dims->empty();
+  for (int64_t d = self.dim() - 1; d >= 0; --d) {
+    const auto is_same = [&](int64_t dim) { return c10::maybe_wrap_dim(dim, self.dim()) == d; };
+    if (!is_whole && std::none_of(dims->begin(), dims->end(), is_same)) continue;
+    keeps ? static_cast<void>(shape[static_cast<size_t>(d)] = 1) : static_cast<void>(shape.erase(shape.begin() + d));
+  }
+  return at::empty(shape, self.options());
+}
+
 Tensor loss_backward(const Tensor&, const Tensor& self, const Tensor&, int64_t) { return at::empty_like(self); }
 
 /// Of a loss with a number that bends it, which comes last.
@@ -227,6 +239,8 @@ void register_meta_kernels() {
     aten.impl("native_group_norm_backward", TORCH_FN(meta::group_norm_backward));
     aten.impl("convolution", TORCH_FN(meta::convolution));
     aten.impl("convolution_backward", TORCH_FN(meta::convolution_backward));
+    aten.impl("std.correction", TORCH_FN(meta::spread));
+    aten.impl("var.correction", TORCH_FN(meta::spread));
     aten.impl("mse_loss_backward", TORCH_FN(meta::loss_backward));
     aten.impl("huber_loss", TORCH_FN(meta::huber_loss));
     aten.impl("huber_loss_backward.out", TORCH_FN(meta::bent_loss_backward));

@@ -161,6 +161,7 @@ std::vector<double> class_weights(const ModelRecipe& recipe) {
     const size_t begin = std::min(part.find_first_not_of(' '), part.size()), end = part.find_last_not_of(' ') + 1;
     const auto weight = parse_number<double>(std::string_view(part).substr(begin, std::max(begin, end) - begin));
     if (!weight || !(*weight >= 0.0) || !std::isfinite(*weight)) {
+      part.erase(0, begin);
       throw InputError(fmt::format(
           "model.class_weights: '{}' is no number of at least 0; give one per class, as in \"1, 0.5, 2\"", shortened(part)));
     }
