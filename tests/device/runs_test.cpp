@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "tests/data/npy_file.h"
 #include "tests/data/temp_folder.h"
 #include "tests/device/on_device.h"
 #include "tests/support/run_ranks.h"
@@ -27,7 +28,7 @@ using Keys = std::vector<std::string>;
 
 struct Row {
   const char* name;
-  const char* data;  ///< "images" or "text"
+  const char* data;  ///< "images", "text" or "arrays"
   Keys keys;
 };
 void PrintTo(const Row& row, std::ostream* out) { *out << row.name; }
@@ -39,6 +40,12 @@ const Row kRows[] = {
      "images",
      {"model.name=resnet", "model.depth=8", "model.width=4", "layout.sync_batch_norm=all", "run.reproducible_slots=0"}},
     {"augmented", "images", {"model.name=cnn", "model.width=4", "data.flip=true", "data.crop_padding=2", "data.mixup=0.2"}},
+    {"weighted",
+     "images",
+     {"model.name=mlp", "model.class_weights=1, 2, 0.5, 3, 1, 0, 1, 1, 4, 0.25", "model.label_smoothing=0.1",
+      "run.evaluate_every=2"}},
+    {"squares", "arrays", {"model.loss=mean_squares", "run.evaluate_every=2"}},
+    {"huber", "arrays", {"model.loss=" WEFT_SOURCE "/tests/exported/programs/huber.pt2", "run.evaluate_every=2"}},
     {"averages", "text", {"optimizer.ema=0.9", "run.evaluate=both", "run.evaluate_every=2"}},
     {"averages_offloaded",
      "text",
@@ -64,26 +71,32 @@ class DeviceRuns : public testing::TestWithParam<Row> {
       folder_.write(fmt::format("{}-images-idx3-ubyte", part), images);
       folder_.write(fmt::format("{}-labels-idx1-ubyte", part), labels);
     }
+    const auto floats = [](size_t count) {
+      std::vector<float> values(count);
+      for (size_t i = 0; i < count; ++i) values[i] = static_cast<float>(i * i % 97) / 97.0F;
+      return std::string(reinterpret_cast<const char*>(values.data()), count * sizeof(float));
+    };
+    folder_.write("inputs.npy", test::npy_of("<f4", "40, 3, 12", floats(1440)));
+    folder_.write("targets.npy", test::npy_of("<f4", "40, 2, 12", floats(960)));
     std::string rows;
     for (int i = 0; i < 60; ++i) rows += fmt::format("{{\"text\": \"row {} of {}\"}}\n", i, std::string(i % 19, 'x'));
     folder_.write("rows.jsonl", rows);
   }
 
   Recipe recipe(const Row& row, const Keys& more) const {
-    const bool images = std::string(row.data) == "images";
+    const std::map<std::string, std::string> models = {
+        {"images", "name = \"mlp\", width = 16"},
+        {"text", "name = \"gpt\", layers = 2, heads = 2, width = 16, context = 24"},
+        {"arrays", "name = \"exported\", path = \"" WEFT_SOURCE "/tests/exported/programs/fields.pt2\", inputs = \"arrays\""}};
     Keys keys = row.keys;
     keys.insert(keys.end(), more.begin(), more.end());
-    const std::string text =
-        images ? fmt::format("data = {{ name = \"images\", path = \"{}\" }}\nmodel = {{ name = \"mlp\", width = 16 }}\n",
-                             folder_.path().string())
-               : fmt::format(
-                     "data = {{ name = \"jsonl\", path = \"{}\" }}\n"
-                     "model = {{ name = \"gpt\", layers = 2, heads = 2, width = 16, context = 24 }}\n",
-                     folder_.file("rows.jsonl"));
-    return parse_recipe(text +
-                            "batch = { global = 8 }\noptimizer = { lr = 0.01, clip = 1.0 }\n"
-                            "run = { steps = 4, threads = 1, reproducible_slots = 4 }",
-                        "r.toml", keys);
+    const bool is_text = std::string(row.data) == "text";
+    return parse_recipe(
+        fmt::format("data = {{ name = \"{}\", path = \"{}\" }}\nmodel = {{ {} }}\n", is_text ? "jsonl" : row.data,
+                    is_text ? folder_.file("rows.jsonl") : folder_.path().string(), models.at(row.data)) +
+            "batch = { global = 8 }\noptimizer = { lr = 0.01, clip = 1.0 }\n"
+            "run = { steps = 4, threads = 1, reproducible_slots = 4 }",
+        "r.toml", keys);
   }
 
   static FinalReport run(int ranks, const Recipe& recipe, const TrainOptions& options = {}) {

@@ -147,6 +147,7 @@ ExportedLoss program_loss(const ExportedGraph& model, const std::string& path) {
   BlockOperations operations = block_operations(graph, bound, flow, SplitFlow(graph, bound, flow, tensors, {}),
                                                 {.name = "loss", .last = graph.nodes.size()}, graph.inputs, graph.outputs);
   std::vector<std::shared_ptr<HeldTensor>> held;
+  held.reserve(operations.held.size());
   for (const auto& [slot, value] : operations.held) held.push_back(tensors.of(value));
   const uint64_t digest = tensors.digest(graph.digest);
   return {
