@@ -2,7 +2,7 @@
 # Every target can be interrupted and repeated; finished steps are skipped.
 PREFIX ?= $(CURDIR)/install
 .DEFAULT_GOAL := all
-.PHONY: all buckets setup configure train test test-cluster libraries install package test-package wheel format lint docs gallery clean help
+.PHONY: all buckets setup configure train test test-cluster libraries install package test-package wheel sdist test-wheel format lint docs gallery clean help
 
 all: configure  ## set this machine up and build the command: build/weft
 	@cmake --build --preset release --target weft
@@ -52,6 +52,12 @@ wheel: configure  ## a wheel for pip, over the LibTorch of torch 2.11, into buil
 	@tools/configure release -DWEFT_BUCKETS=ON
 	@cmake --build --preset release --target wheel_parts
 	@tools/wheel
+
+sdist:  ## the sources from which pip builds that wheel, into build/wheels
+	@python3 -B python/weft_build.py build/wheels
+
+test-wheel: wheel  ## test the wheel and pip's torch in a clean Debian (as root; downloads 3 GB)
+	@tests/wheel/clean_debian_test.sh
 
 format:  ## rewrite the sources in the project's format
 	@tools/format --fix

@@ -28,6 +28,8 @@ def __getattr__(name):
         raise AttributeError(f"module 'weft' has no attribute '{name}'")
     from importlib import import_module
 
+    if _LAZY[name] in ("trainer", "blocks", "ranks"):
+        import_module("weft.installed").torch_folder()  # on another torch, the import fails with a symbol's name
     value = getattr(import_module(f"weft.{_LAZY[name]}"), name)
     globals()[name] = value
     return value

@@ -6,7 +6,16 @@ import importlib.util
 import os
 import sys
 
-import torch
+from weft.errors import Error
+from weft.installed import torch_folder
+
+try:
+    torch_folder()  # weft reads what this version exports
+except Error as error:
+    if __name__ != "__main__":
+        raise
+    sys.exit(f"weft.export: {error}")
+import torch  # noqa: E402
 
 
 def export(model, example, path):

@@ -8,8 +8,8 @@ import tempfile
 import tomllib
 
 from weft import cmake_prefix
-from weft.__main__ import command
 from weft.errors import CommandError, InputError
+from weft.installed import command
 from weft.toml import toml_of
 
 

@@ -3,55 +3,20 @@
 # and are removed without a trace; the source tarball is unpacked and configured. `make test-package`, as root.
 # The clean root, and the packages that weft's depend on, stay in weft's cache folder; everything else is removed at the end.
 set -euo pipefail
-source=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
-packages=$source/build/packages
-cache=${XDG_CACHE_HOME:-${HOME:?set HOME or XDG_CACHE_HOME}/.cache}/weft
-
-fail() {
-  echo "package test: $*" >&2
+test="package test"
+packages=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)/build/packages
+ls "$packages"/*.deb "$packages"/*.tar.gz >/dev/null 2>&1 || {
+  echo "$test: nothing in $packages: run make package" >&2
   exit 1
 }
-
-[[ $(id -u) == 0 ]] || fail "needs root: sudo XDG_CACHE_HOME='${cache%/weft}' $0"
-ls "$packages"/*.deb "$packages"/*.tar.gz >/dev/null 2>&1 || fail "nothing in $packages: run make package"
-[[ ${1:-} == --unshared ]] || exec unshare --mount "$source/tests/install/package_test.sh" --unshared # its mounts go with it
-
-folder=$(mktemp -d)
-root=$folder/root
-clean_up() {
-  umount --lazy "$root/proc" "$root/dev/shm" 2>/dev/null || true
-  rm -rf --one-file-system "$folder"
-}
-trap clean_up EXIT
-trap 'exit 130' INT TERM
-
-in_root() {
-  env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin HOME=/root LANG=C.UTF-8 DEBIAN_FRONTEND=noninteractive \
-    ${http_proxy:+http_proxy="$http_proxy"} ${https_proxy:+https_proxy="$https_proxy"} chroot "$root" "$@"
-}
-
-# [hint=TEXT] quietly WHAT COMMAND...: prints the output only on failure; kept in $folder/log.
-quietly() {
-  echo "package test: $1"
-  "${@:2}" >"$folder/log" 2>&1 </dev/null || fail "could not: $1${hint:+ ($hint)}"$'\n'"$(tail -n 30 "$folder/log")"
-}
-
-# --- the clean root ------------------------------------------------------------------------------------------------------
-
-clean=$("$source/tests/install/clean_debian")
-cp -a "$clean" "$root"
-mount -t proc proc "$root/proc"
-mount -t tmpfs tmpfs "$root/dev/shm"
-cp /etc/resolv.conf "$root/etc/"
+. "$(dirname "${BASH_SOURCE[0]}")/clean_root.sh"
 cp "$packages"/*.deb "$root/root/"
 before=$(cd "$root" && find usr | sort)
 
 # --- the packages --------------------------------------------------------------------------------------------------------
 
 debs=("$root"/root/*.deb)
-hint="if its package lists are too old: rm -r $clean" quietly "install ${debs[*]##*/}" \
-  in_root apt-get -q -y --no-install-recommends install "${debs[@]#"$root"}"
-find "$root/var/cache/apt/archives" -name '*.deb' -exec cp -n -t "$clean/var/cache/apt/archives/" {} +
+install_packages "${debs[*]##*/}" "${debs[@]#"$root"}"
 list=$(in_root dpkg -L weft libweft-dev)
 mapfile -t files <<<"$list"
 for file in /usr/bin/weft /usr/lib/cmake/weft/weftConfig.cmake /usr/share/doc/{weft,libweft-dev}/copyright; do
@@ -77,4 +42,4 @@ tarball=$(ls "$packages"/*.tar.gz)
 name=$(basename "$tarball" .tar.gz)
 quietly "unpack $name.tar.gz" tar -xf "$tarball" -C "$folder"
 quietly "configure it" env --chdir="$folder/$name" cmake --preset release
-echo "package test: passed"
+echo "$test: passed"

@@ -100,9 +100,15 @@ environment=()
 
 new_machine
 rm "$folder/bin/dpkg-query" "$folder/bin/dpkg" "$folder/bin/apt-get"
-expect "list" 0 $'libyaml-cpp-dev\nmake\nmold' --list
+expect "list" 0 $'libyaml-cpp-dev\nninja-build\n' --list
 [[ $output != *" "* && ! -e $folder/cache/weft ]] || complain "list: prints more than names, or did something"
 expect "longer list" 0 $'\nclang-16\n' --clang --list
+expect "missing, without dpkg" 1 "set-up: this is not Debian: install the counterparts of 'cmake g++ " --missing
+new_machine
+rm "$folder/installed/all"
+expect "nothing missing, as a build does not need mold" 0 "" --missing
+machine_command dpkg-query <<<"exit 1"
+expect "missing" 0 $'cmake\ng++\n' --missing
 
 # --- a machine with everything ---------------------------------------------------------------------------------------------
 

@@ -176,8 +176,11 @@ class Wheel(unittest.TestCase):
         version.unlink()
         self.addCleanup(lambda: (version.unlink(), version.symlink_to(original)))
         version.write_text("__version__ = '2.12.1+cpu'\n")
-        self.assertRegex(self.at.weft("--version", status=1),
-                         r"^weft: weft \S+ runs on torch 2\.11, but .*/elsewhere/torch is torch 2\.12\.1\+cpu: pip install 'torch==2\.11\.\*'\n$")
+        refusal = r"weft \S+ runs on torch 2\.11, but .*/elsewhere/torch is torch 2\.12\.1\+cpu: pip install 'torch==2\.11\.\*'\n$"
+        for arguments, before in [(["-m", "weft", "--version"], "^weft: "), (["-m", "weft.export"], "^weft.export: "),
+                                  (["-c", "import weft; weft.Trainer"], "\nweft.errors.Error: "),
+                                  (["-c", "import weft; weft.memory('gpt')"], "\nweft.errors.Error: ")]:
+            self.assertRegex(self.at.run("python", *arguments, status=1), before + refusal)
 
     def test_buckets(self):
         (self.at.home / "a.parquet").write_bytes(b"PAR1 damaged PAR1")
