@@ -15,6 +15,12 @@ def export(model, example, path):
     torch.export.save(program, path)
 
 
+def export_loss(loss, outputs, target, path):
+    """Write `loss`, a module of (outputs, target), for weft: for any number of samples. The examples are of two samples or more."""
+    inputs, batch = (*outputs, target) if isinstance(outputs, tuple) else (outputs, target), torch.export.Dim("batch")
+    torch.export.save(torch.export.export(loss, inputs, dynamic_shapes=tuple({0: batch} for _ in inputs)), path)
+
+
 class UsageError(Exception):
     """What the command line prints, as one line."""
 
@@ -105,19 +111,19 @@ def sizes(shape):
 
 
 def model_key(path, example, outputs):
-    """The recipe's `model` for the file, as far as the shapes tell it."""
+    """The recipe's `model` for the file, as the shapes tell it."""
     inputs, shape = example.shape[1:], outputs.shape[1:]
     if example.dtype == torch.int64 and len(inputs) == 1 and len(shape) == 2:
         keys = f'inputs = "tokens", context = {inputs[0]}, vocabulary = {shape[1]}'
     elif len(inputs) == 3 and len(shape) == 1:
         keys = f"channels = {inputs[0]}, image_size = {inputs[1]}, classes = {shape[0]}"
     else:
-        return ""
+        keys = 'inputs = "arrays"'
     return f'model = {{ name = "exported", path = "{path}", {keys} }}\n'
 
 
 def forward(model, example):
-    """The model's logits for the example."""
+    """The model's first output for the example."""
     try:
         with torch.no_grad():
             outputs = model(example)
@@ -125,7 +131,7 @@ def forward(model, example):
         raise UsageError(f"the model does not take the example, {example.dtype} {list(example.shape)}: {reason(error)}") from error
     first = outputs[0] if isinstance(outputs, (tuple, list)) and outputs else outputs
     if not isinstance(first, torch.Tensor):
-        raise UsageError(f"the model returns a {type(outputs).__name__}; weft needs a tensor of logits")
+        raise UsageError(f"the model returns a {type(outputs).__name__}; weft needs a tensor")
     return first
 
 

@@ -36,6 +36,20 @@ TEST(EvaluationSum, HasTheSameBitsHoweverTheSetIsDivided) {
   });
 }
 
+TEST(EvaluationSum, AWeightDividesWhereTheLossHasOne) {
+  EvaluationSum sum, bad, none;
+  sum.add(0, {3.0, 2, 1}, 0.25);
+  sum.add(1, {1.0, 2, 2}, 1.75);
+  const EvaluationResult result = sum.total(Group(), at::kCPU, 0);
+  EXPECT_EQ(result.loss, 2.0);
+  EXPECT_EQ(result.count, 4) << "of which accuracies are shares";
+  EXPECT_EQ(result.hits, 3);
+  bad.add(0, {3.0, 2}, -1.0);
+  EXPECT_THROW(bad.total(Group(), at::kCPU, 0), NumericError);
+  none.add(0, {0.0, 2}, 0.0);
+  EXPECT_THROW(none.total(Group(), at::kCPU, 0), InputError);
+}
+
 TEST(EvaluationSum, NamesTheFirstLossThatCannotBeAddedUp) {
   const double inf = std::numeric_limits<double>::infinity();
   const struct {

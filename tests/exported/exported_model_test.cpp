@@ -4,6 +4,7 @@
 #include <ATen/ops/allclose.h>
 #include <ATen/ops/equal.h>
 #include <ATen/ops/randint.h>
+#include <ATen/ops/sum.h>
 #include <ATen/ops/zeros.h>
 #include <caffe2/serialize/inline_container.h>
 #include <gtest/gtest.h>
@@ -22,7 +23,8 @@ namespace {
 using Records = std::vector<std::pair<std::string, std::string>>;
 
 const std::string kPrograms = WEFT_SOURCE "/tests/exported/programs/";
-const std::string kTokens = kPrograms + "tokens.pt2", kImages = kPrograms + "images.pt2";
+const std::string kTokens = kPrograms + "tokens.pt2", kImages = kPrograms + "images.pt2", kFields = kPrograms + "fields.pt2",
+                  kHuber = kPrograms + "huber.pt2";
 constexpr const char* kProgram = "models/model.json";
 
 ExportedModelOptions options_of(const std::string& path, const std::string& blocks = "auto") {
@@ -190,6 +192,68 @@ TEST(ExportedModel, what_is_not_trained_is_refused_with_what_to_do) {
     EXPECT_NE(text.find(c.text), std::string::npos) << c.to << ": " << text;
     EXPECT_EQ(text.find('\n'), std::string::npos) << text;
   }
+}
+
+ExportedModelOptions fields_with(const std::string& loss) { return {.path = kFields, .reads_arrays = true, .loss = loss}; }
+
+TEST(ExportedLoss, says_what_its_targets_are) {
+  const struct {
+    std::string loss;
+    ExportedArray target;
+    bool has_hits;
+  } cases[] = {{"cross_entropy", {at::kLong, {2}}, true},
+               {"mean_squares", {at::kFloat, {2, 12}}, false},
+               {kHuber, {at::kFloat, {2, 12}}, false}};
+  for (const auto& c : cases) {
+    const ExportedArrays arrays = exported_arrays(fields_with(c.loss));
+    EXPECT_EQ(arrays.input, (ExportedArray{at::kFloat, {3, 12}}));
+    EXPECT_EQ(arrays.target, c.target) << c.loss;
+    EXPECT_EQ(static_cast<bool>(exported_model(fields_with(c.loss)).hits), c.has_hits);
+  }
+}
+
+TEST(ExportedLoss, a_program_is_run_on_outputs_and_target) {
+  const Loss loss = exported_model(fields_with(kHuber)).loss;
+  const at::Tensor outputs = at::zeros({3, 2, 12}).requires_grad_(true), target = at::zeros({3, 2, 12}).add_(0.5);
+  const LossValue value = loss({outputs}, target);
+  EXPECT_EQ(int64_t{value.count}, 3 * 2 * 12);
+  EXPECT_FALSE(value.weight.defined());
+  EXPECT_NEAR(value.sum.item<double>(), 0.125 * 72, 1e-5) << "the scales' mean is 1";
+  value.sum.backward();
+  EXPECT_NEAR(outputs.grad().sum().item<double>(), -0.5 * 72, 1e-5);
+}
+
+TEST(ExportedLoss, what_does_not_fit_is_refused) {
+  Copies copies;
+  const struct {
+    std::string model, record, from, to, text;
+    bool reads_arrays = true;
+  } cases[] = {
+      {kFields, kProgram, "\"buffer\"", "\"buffet\"", "it has an input of kind 'buffet'"},
+      {kFields, kProgram, "torch.ops.aten.huber_loss.default", "torch.ops.aten.huber.default", "has no such operator"},
+      {kFields, kProgram, "user_output", "buffer_mutation", "it was decomposed or made functional"},
+      {kImages, "byteorder", "little", "little",
+       "input 0 is Float [samples, 2, 12], but the model's output is Float [samples, 5]", false},
+  };
+  for (const auto& c : cases) {
+    const ExportedModelOptions options{
+        .path = c.model, .reads_arrays = c.reads_arrays, .loss = copies.replace(kHuber, c.record, c.from, c.to)};
+    const std::string text = test::refusal([&] { exported_model(options); });
+    EXPECT_NE(text.find(c.text), std::string::npos) << c.to << ": " << text;
+    EXPECT_EQ(text.find('\n'), std::string::npos) << text;
+  }
+}
+
+TEST(ExportedLoss, checkpoints_know_it_by_its_graph_and_buffers) {
+  const auto option = [](const std::string& loss) { return exported_model(fields_with(loss)).options.back(); };
+  Copies copies;
+  EXPECT_EQ(option("mean_squares").value, "mean_squares");
+  const std::string known = option(kHuber).value;
+  EXPECT_EQ(option(copies.replace(kHuber, "byteorder", "little", "little")).value, known) << "in another place";
+  EXPECT_NE(option(copies.replace(kHuber, kProgram, "0.7", "0.9")).value, known);
+  const std::string scale = Copies::record(kHuber, "data/weights/weight_0");
+  EXPECT_NE(option(copies.replace(kHuber, "data/weights/weight_0", scale.substr(0, 4), std::string("\0\0\0\0", 4))).value,
+            known);
 }
 
 TEST(ExportedModel, damage_shows_in_checksums) {

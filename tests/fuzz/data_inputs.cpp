@@ -1,5 +1,6 @@
 #include "tests/fuzz/data_inputs.h"
 
+#include <ATen/ops/empty.h>
 #include <caffe2/serialize/inline_container.h>
 #include <fmt/format.h>
 #include <zlib.h>
@@ -12,10 +13,12 @@
 #include <utility>
 
 #include "tests/data/images/image_files.h"
+#include "tests/data/npy_file.h"
 #include "tests/data/tar_file.h"
 #include "tests/fuzz/mutate.h"
 #include "weft/checkpoint/weights/torch_file.h"
 #include "weft/checkpoint/weights/weights_file.h"
+#include "weft/data/arrays/array_set.h"
 #include "weft/data/images/cifar.h"
 #include "weft/data/images/image_set.h"
 #include "weft/data/images/parquet_images.h"
@@ -131,11 +134,7 @@ std::string llmc_file(Random& random) {
   return bytes_of(header) + ids_of(is_wide ? 4 : 2, random);
 }
 
-std::string npy_file(Random& random) {
-  std::string header = "{'descr': '<u2', 'fortran_order': False, 'shape': (64,), }";
-  header.resize(117, ' ');
-  return std::string("\x93NUMPY\1\0\x76\0", 10) + header + "\n" + ids_of(2, random);
-}
+std::string npy_file(Random& random) { return test::npy_of("<u2", "64,", ids_of(2, random), random.of<char>({1, 2, 3})); }
 
 std::string megatron_index() {
   return std::string("MMIDIDX\0\0", 9) + bytes_of(std::vector<uint64_t>{1}) + '\10' + bytes_of(std::vector<uint64_t>{3, 4}) +
@@ -243,6 +242,19 @@ void token_files(const std::string& folder, Random& random) {
   get_tokens(file, std::make_shared<TokenStream>(file.path, file.type, file.vocabulary), random);
 }
 
+void arrays(const std::string& folder, Random& random) {
+  const std::string values = ids_of(4, random), type = random.of<std::string>({"<f4", "<i4"});
+  std::string inputs = test::npy_of(type, "8, 2, 4", values, random.of<char>({1, 2, 3})),
+              targets = test::npy_of("<i8", "8,", values);
+  targets.resize(targets.size() - values.size() / 4 * 3);
+  std::string& hurt = random.one_in(2) ? inputs : targets;
+  hurt = damaged(hurt, inputs, {"True", "fortran_order", "'<f8'", "(8,)", "()", "8, ", "99999999999999999999"}, random);
+  write(folder + "/inputs.npy", inputs);
+  write(folder + "/targets.npy", targets);
+  const at::Tensor input = at::empty({1, 2, 4}, at::TensorOptions(type == "<f4" ? at::kFloat : at::kLong));
+  get_some(*open_arrays(folder, input, at::empty({1}, at::kLong), {0.0, random.of<double>({1.0, 0.5, 0.1})}));
+}
+
 void cifar(const std::string& folder, Random& random) {
   std::string good;
   for (int i = 0; i < 2; ++i)
@@ -267,26 +279,34 @@ void torch_file(const std::string& folder, Random& random) {
   read_torch_file(hurt);
 }
 
-void exported_file(const std::string& folder, Random& random) {
-  static const std::vector<std::string> paths = {WEFT_SOURCE "/tests/exported/programs/images.pt2",
-                                                 WEFT_SOURCE "/tests/exported/programs/tokens.pt2"};
+/// A damaged archive of records.
+void write_damaged(const std::string& path, const std::string& hurt, Random& random) {
   static const std::vector<std::string> words = {"as_tensor", "as_int",   "as_none", "as_ints",
                                                  "as_float",  "Infinity", "sizes",   "name"};
-  const int net = random.below(2);
-  const std::string hurt = folder + "/x.pt2", &path = paths[static_cast<size_t>(net)];
   if (random.one_in(3)) {
     const std::string whole = read(path);
-    write(hurt, damaged_bytes(whole, whole, random));
-  } else {
-    Members records = records_of(path);
-    for (auto& [name, bytes] : records) {
-      const bool is_program = name == "models/model.json";
-      if (random.one_in(is_program ? 2 : 10))
-        bytes = name.ends_with(".json") ? damaged(bytes, bytes, words, random) : damaged_bytes(bytes, bytes, random);
-    }
-    write_torch_file(hurt, records);
+    return write(hurt, damaged_bytes(whole, whole, random));
   }
-  exported_model({.path = hurt, .blocks = random.one_in(2) ? "auto" : "h.*", .reads_tokens = net == 1});
+  Members records = records_of(path);
+  for (auto& [name, bytes] : records) {
+    const bool is_program = name == "models/model.json";
+    if (random.one_in(is_program ? 2 : 10))
+      bytes = name.ends_with(".json") ? damaged(bytes, bytes, words, random) : damaged_bytes(bytes, bytes, random);
+  }
+  write_torch_file(hurt, records);
+}
+
+void exported_file(const std::string& folder, Random& random) {
+  static const std::string programs = WEFT_SOURCE "/tests/exported/programs/";
+  static const std::vector<std::string> names = {"images.pt2", "tokens.pt2", "huber.pt2"};
+  const int net = random.below(3);
+  const std::string hurt = folder + "/x.pt2";
+  write_damaged(programs + names[static_cast<size_t>(net)], hurt, random);
+  if (net == 2) {
+    exported_model({.path = programs + "fields.pt2", .reads_arrays = true, .loss = hurt});
+  } else {
+    exported_model({.path = hurt, .blocks = random.one_in(2) ? "auto" : "h.*", .reads_tokens = net == 1});
+  }
   const std::unique_ptr<WeightsFile> weights = open_weights(hurt);
   for (const std::string& name : weights->names()) weights->read(name);
 }

@@ -15,6 +15,7 @@ void tar(const std::string& folder, test::Random& random);
 void parquet(const std::string& folder, test::Random& random);
 void json_lines(const std::string& folder, test::Random& random);
 void token_files(const std::string& folder, test::Random& random);
+void arrays(const std::string& folder, test::Random& random);
 void cifar(const std::string& folder, test::Random& random);
 void torch_file(const std::string& folder, test::Random& random);
 void exported_file(const std::string& folder, test::Random& random);

@@ -324,6 +324,7 @@ constexpr std::pair<const char*, Reader> kKinds[kNumKinds] = {{"recipe", recipe}
                                                               {"Parquet", parquet},
                                                               {"JSON lines", json_lines},
                                                               {"token files", token_files},
+                                                              {"arrays", arrays},
                                                               {"CIFAR", cifar},
                                                               {".pt", torch_file},
                                                               {".pt2", exported_file}};

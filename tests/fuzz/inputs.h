@@ -25,12 +25,13 @@ enum class Kind {
   parquet,
   json_lines,
   token_files,
+  arrays,
   cifar,
   torch_file,
   exported_file
 };
 
-inline constexpr int kNumKinds = 18;
+inline constexpr int kNumKinds = 19;
 
 std::string_view name(Kind kind);
 

@@ -263,6 +263,7 @@ const std::set<std::string> kElsewhere = {
     "values_per_channel",  // numbers of elements
     "each_tensor",         // a walk that computes nothing
     "cross_entropy_of_ids",
+    "checked_logits",
     "vocabulary_targets",
     "vocabulary_loss",  // behind linear layers and losses
     "language_head",    // of normalise(), linear() and the losses

@@ -15,9 +15,11 @@
 #include <ATen/ops/pow.h>
 #include <ATen/ops/silu.h>
 #include <ATen/ops/silu_backward.h>
+#include <ATen/ops/tensor.h>
 #include <ATen/ops/zeros_like.h>
 
 #include "tests/fuzz_nn/row.h"
+#include "weft/base/error.h"
 #include "weft/nn/functional/activation.h"
 #include "weft/nn/functional/column_sums.h"
 #include "weft/nn/functional/gelu.h"
@@ -35,8 +37,11 @@
 #include "weft/nn/kernels/tensors.h"
 #include "weft/nn/loss/class_loss.h"
 #include "weft/nn/loss/cross_entropy.h"
+#include "weft/nn/loss/mean_squares.h"
 #include "weft/nn/loss/split_cross_entropy.h"
+#include "weft/nn/loss/weighted_cross_entropy.h"
 #include "weft/nn/model.h"
+#include "weft/nn/operators_path.h"
 #include "weft/nn/random.h"
 
 namespace weft::fuzz_nn {
@@ -319,11 +324,25 @@ std::vector<Row> batch_norm_rows() {
   };
 }
 
-Tensors loss_formula(const at::Tensor& logits, const at::Tensor& target, double smoothing = 0.0) {
+std::vector<double> class_weights(int64_t classes) {
+  std::vector<double> weights;
+  for (int64_t i = 0; i < classes; ++i) weights.push_back(0.5 * static_cast<double>(i % 4));
+  return weights;
+}
+
+Tensors loss_formula(const at::Tensor& logits, const at::Tensor& target, double smoothing = 0.0,
+                     const std::vector<double>& weights = {}) {
   const int64_t classes = logits.size(-1);
   expect(target.sizes() == (target.is_floating_point() ? logits.sizes() : logits.sizes().slice(0, logits.dim() - 1)));
   const at::Tensor flat = target.is_floating_point() ? target.reshape({-1, classes}) : target.reshape({-1});
-  return {at::cross_entropy_loss(logits.reshape({-1, classes}), flat, {}, at::Reduction::Sum, -100, smoothing)};
+  const at::Tensor by_class = weights.empty() ? at::Tensor() : at::tensor(weights, logits.options().requires_grad(false));
+  return {at::cross_entropy_loss(logits.reshape({-1, classes}), flat, by_class, at::Reduction::Sum, -100, smoothing)};
+}
+
+/// Whether ids are classes of the logits, or ignored.
+bool are_classes(const at::Tensor& ids, const at::Tensor& logits) {
+  if (!ids.defined() || !ids.is_cpu() || ids.scalar_type() != at::kLong || !logits.defined() || logits.dim() == 0) return true;
+  return ids.eq(-100).logical_or(ids.ge(0).logical_and(ids.lt(logits.size(-1)))).all().item<bool>();
 }
 
 int64_t hits_formula(const Tensors& a, int64_t most) {
@@ -356,11 +375,25 @@ std::vector<Row> loss_rows() {
   const Call top5 = [](auto& a) { return as_tensors(hits_formula(a, 5)); };
   return {
       {"fits_class_loss", "rc r#c", [](auto& a) { fits_class_loss(a[0], a[1]); }},
-      {"class_loss", "f~ rc r#c", [](auto& a) { return class_loss(a[0], a[1], -100); }, formula},
+      {"class_loss", "f~ rc r#c",
+       [](auto& a) {
+         // A device takes those that checked_ids() has checked.
+         if (forces_operators() && !are_classes(a[1], a[0])) throw InputError("the target is no class");
+         return class_loss(a[0], a[1], -100);
+       },
+       formula},
       {"cross_entropy", "fd~ btc bt#c", ours, formula},
       {"cross_entropy", "fd: btc btc", ours, formula},
       {"smoothed_cross_entropy", "fd~ btc bt#c", [](auto& a) { return smoothed_cross_entropy(0.1)({a[0]}, a[1]).sum; },
        [](auto& a) { return loss_formula(a[0], a[1], 0.1); }},
+      {"weighted_cross_entropy", "fd~ btc bt#c",
+       [](auto& a, Case& c) { return weighted_cross_entropy(class_weights(c.size('c')), 0.1)({a[0]}, a[1]).sum; },
+       [](auto& a, Case& c) { return loss_formula(a[0], a[1], 0.1, class_weights(c.size('c'))); }},
+      {"mean_squares", "fd~ btw btw", [](auto& a) { return mean_squares({a[0]}, a[1]).sum; },
+       [](auto& a) {
+         expect(a[0].sizes() == a[1].sizes());
+         return list(a[0].sub(a[1]).square().sum());
+       }},
       {"count_hits", "fd: btc bt#c", ours_hits, hits},
       {"count_hits", "fd: btc btc", ours_hits, hits},
       {"count_top5", "fd: btc bt#c", ours_top5, top5},

@@ -78,6 +78,7 @@ std::vector<Row> split_rows() {
        [](auto& a, Case& c) {
          return expect(c.number(1, 2) >= 1), c.number(1, 2) == 1 ? a[0] : at::cat(Tensors(c.number(1, 2), a[0]));
        }},
+      {"sum_of_rows", "fd~ btw", [](auto& a) { return sum_of_rows(a[0]); }, [](auto& a) { return list(a[0].sum()); }},
       {"tree_sum", "btw",
        [](auto& a, Case& c) { return tree_sum(c.number(1, 2), [&](int64_t) { return a[0].detach().clone(); }); },
        [](auto& a, Case& c) {

@@ -20,6 +20,7 @@
 #include "weft/nn/functional/swiglu.h"
 #include "weft/nn/images/window_product.h"
 #include "weft/nn/loss/class_loss.h"
+#include "weft/nn/loss/mean_squares.h"
 #include "weft/nn/random.h"
 
 namespace weft::threads_test {
@@ -63,6 +64,7 @@ std::vector<Case> cases() {
            }},
           {"column_sums", [rows] { return Tensors{column_sums(rows, at::kFloat)}; }},
           {"class_loss", [rows, ids] { return Tensors{class_loss(rows, ids, -100)}; }},
+          {"mean_squares", [x, other = x.sin()] { return Tensors{mean_squares({x}, other).sum}; }},
           {"rotary",
            [heads, angles] {
              return Tensors{rotate(heads, {angles.cos(), angles.sin()})};

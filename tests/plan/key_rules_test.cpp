@@ -32,6 +32,8 @@ std::vector<Recipe> recipes() {
       {"data.name=jsonl", "data.path=p"},
       {"data.name=jsonl", "data.path=p", "data.evaluation_path=e"},
       {"model.name=mlp", "data.name=fashion-mnist"},
+      {"model.name=exported", "model.path=" WEFT_SOURCE "/tests/exported/programs/fields.pt2", "model.inputs=arrays",
+       "model.loss=mean_squares", "data.name=arrays", "data.path=p"},
       {"model.name=mlp", "data.name=image-folder", "data.path=p"},
       {"model.name=resnet", "model.depth=8", "data.name=cifar10", "data.path=p", "model.channels=3", "model.image_size=32"},
       {"layout.style=master"},

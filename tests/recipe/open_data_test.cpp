@@ -9,6 +9,7 @@
 #include <tuple>
 
 #include "tests/data/images/image_files.h"
+#include "tests/data/npy_file.h"
 #include "tests/data/tar_file.h"
 #include "tests/data/temp_folder.h"
 #include "tests/support/refusal.h"
@@ -297,6 +298,34 @@ TEST(MixedData, TakesTextsByWeightAndEvaluatesAll) {
   EXPECT_EQ(of_a, 200);
   EXPECT_EQ(data.evaluation->get({0}, 0).inputs[0][0][0].item<int64_t>(), 'a');
   EXPECT_EQ(data.evaluation->get({data.evaluation->size() - 1}, 0).inputs[0][0][0].item<int64_t>(), 'b');
+}
+
+TEST(ArrayData, IsDividedOrInFoldersOfItsOwn) {
+  const test::TempFolder folder;
+  for (const auto& [name, samples] : {std::pair{"a", 20}, {"b", 6}, {"c", 4}}) {
+    std::filesystem::create_directory(folder.path() / name);
+    const auto zeros = [n = static_cast<size_t>(samples)](size_t each) { return std::string(n * each * 4, '\0'); };
+    folder.write(std::string(name) + "/inputs.npy", test::npy_of("<f4", std::to_string(samples) + ", 3, 12", zeros(36)));
+    folder.write(std::string(name) + "/targets.npy", test::npy_of("<f4", std::to_string(samples) + ", 2, 12", zeros(24)));
+  }
+  const auto open = [&](std::vector<std::string> more, const std::string& sections = "") {
+    more.push_back("data.path=" + folder.file("a"));
+    return open_data(
+        parse_recipe("model = { name = \"exported\", inputs = \"arrays\", loss = \"mean_squares\", path = \"" WEFT_SOURCE
+                     "/tests/exported/programs/fields.pt2\" }\nbatch = { global = 1 }\nrun = { steps = 1 }\n"
+                     "data = { name = \"arrays\" }" +
+                         sections,
+                     "r.toml", more));
+  };
+  const Datasets divided = open({"data.evaluation=0.25"});
+  EXPECT_EQ(divided.training->size(), 15);
+  EXPECT_EQ(divided.evaluation->size(), 5);
+  EXPECT_EQ(divided.training->get({2, 1}, 0).inputs.at(0).sizes().vec(), (std::vector<int64_t>{2, 3, 12}));
+  const Datasets own =
+      open({"data.evaluation_path=" + folder.file("b")}, "\n[[evaluation]]\nname = \"c\"\npath = \"" + folder.file("c") + "\"");
+  EXPECT_EQ(own.training->size(), 20);
+  EXPECT_EQ(own.evaluation->size(), 6);
+  EXPECT_EQ(own.others.at(0).data->size(), 4);
 }
 
 }  // namespace

@@ -410,8 +410,7 @@ TEST(Recipe, KeysThatDoNotFitTogether) {
        "r.toml: data.alpha and data.exif_rotation are for image files, not for data.name = \"fashion-mnist\"; leave "
        "them out"},
       {{"data.mixup=0.2"}, "r.toml: data.mixup is for images, not for text; leave it out"},
-      {{"model.name=mlp", "data.name=fashion-mnist", "data.pack=documents"},
-       "r.toml: data.pack is for tokens, not for images; leave it out"},
+      {{"model.name=mlp", "data.name=fashion-mnist", "data.pack=documents"}, "r.toml: data.pack is for tokens; leave it out"},
       {{"data.pack=documents", "layout.cp=2"},
        "r.toml: data.pack = \"documents\" with layout.cp = 2, whose ranks share samples as one sequence; use cp = 1, or "
        "\"stream\""},
@@ -421,6 +420,18 @@ TEST(Recipe, KeysThatDoNotFitTogether) {
        "r.toml: data.document_end is read only with data.name = \"tokens\" and data.pack = \"documents\"; leave it out"},
       {{"data.pack=documents", "data.document_end=256", "data.name=tokens", "data.tokenizer=uint16", "data.path=x"},
        "r.toml: data.document_end = 256 is not below model.vocabulary = 256"},
+      {{"model.class_weights=1"}, "r.toml: model.class_weights is for images and arrays, not for text; leave it out"},
+      {{"model.name=mlp", "data.name=fashion-mnist", "model.class_weights=1, 2"},
+       "r.toml: model.class_weights has 2 numbers for model.classes = 10; give one per class"},
+      {{"model.name=mlp", "data.name=fashion-mnist", "model.class_weights=1,-1"},
+       "r.toml: model.class_weights: '-1' is no number of at least 0; give one per class, as in \"1, 0.5, 2\""},
+      {{"model.loss=mean_squares"},
+       "r.toml: model.loss is read only with model.name = \"exported\"; set that too, or leave it out"},
+      {{"model.name=exported", "model.path=p", "model.inputs=tokens", "model.loss=huber"},
+       "r.toml: model.loss = \"huber\"; it must be \"cross_entropy\", \"mean_squares\" or a file, \"FILE.pt2\""},
+      {{"model.name=exported", "model.path=p", "model.inputs=arrays"},
+       "r.toml: model.name = \"exported\" with model.inputs = \"arrays\" cannot learn from data.name = \"text\"; it needs "
+       "\"arrays\""},
       {{"model.label_smoothing=0.1"}, "r.toml: model.label_smoothing is for images, not for text; leave it out"},
       {{"layout.schedule_file=own.csv"},
        "r.toml: layout.schedule_file is read only with layout.schedule = \"csv\" (here: \"1f1b\"); set that too, or leave "
@@ -484,7 +495,8 @@ TEST(Recipe, KeysThatDoNotFitTogether) {
       {{"data.name=parquet"},
        "r.toml: data.path is missing: data.name = \"parquet\" has no default; add it or --set data.path=FOLDER"},
       {{"data.evaluation_path=x"},
-       "r.toml: data.evaluation_path is read only with data.name = \"webdataset\", \"parquet\" or \"jsonl\" (here: \"text\"); "
+       "r.toml: data.evaluation_path is read only with data.name = \"webdataset\", \"parquet\", \"jsonl\" or \"arrays\" (here: "
+       "\"text\"); "
        "leave it out"},
       {{"model.name=mlp"},
        "r.toml: model.name = \"mlp\" cannot learn from data.name = \"text\"; it needs images, such as \"fashion-mnist\""},

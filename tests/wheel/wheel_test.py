@@ -52,7 +52,7 @@ REFUSED = [
     (["nets:Net", "--example", "8xeight", "-o", "x.pt2"], "--example '8xeight' is no shape of one sample"),
     (["nets:Net", "--example", "nets:one", "-o", "x.pt2"], "has shape [1, 8]: a batch of two samples or more is needed"),
     (["nets:Net", "--example", "8", "-o", "x.pt2"], "the model does not take the example, torch.float32 [2, 8]: RuntimeError:"),
-    (["nets:Words", "--example", "int64:8", "-o", "x.pt2"], "the model returns a dict; weft needs a tensor of logits"),
+    (["nets:Words", "--example", "int64:8", "-o", "x.pt2"], "the model returns a dict; weft needs a tensor"),
     (["nets:Fixed", "--example", "int64:8", "-o", "x.pt2"], "torch.export refuses the model: "),
     (["nets:Net", "--example", "int64:8", "-o", "x.bin"], "-o x.bin: the name must end in .pt2"),
     (["nets:Net", "--example", "int64:8", "-o", "lost/x.pt2"], "-o lost/x.pt2: no file can be written there"),
@@ -144,7 +144,8 @@ class Wheel(unittest.TestCase):
         self.assertIn(f"\n\n\n{page}\n\n", (ROOT / "python/weft/export.py").read_text(), "weft.export and docs/exported.md differ")
         exports = [["nets.py:Net", "--arg", "width=8", "--example", "int64:8", "-o", "net.pt2"],
                    ["nets:made", "--example", "nets:ids", "-o", "made.pt2"],
-                   ["nets:Normed", "--example", "1x8x8", "-o", "normed.pt2"], *(arguments for arguments, _ in REFUSED)]
+                   ["nets:Normed", "--example", "1x8x8", "-o", "normed.pt2"],
+                   ["torch.nn:Linear", "--arg", "in_features=8", "--arg", "out_features=3", "--example", "8", "-o", "line.pt2"], *(arguments for arguments, _ in REFUSED)]
         printed = self.at.run("python", "-W", "ignore", "-c", EXPORTS, text=json.dumps(exports), TORCH_USE_RTLD_GLOBAL="1",
                               LD_LIBRARY_PATH=str(self.at.empty))
         lines = [json.loads(line) for line in printed.splitlines() if line.startswith('"')]
@@ -153,7 +154,8 @@ class Wheel(unittest.TestCase):
                          f'model = {{ {net}, context = 8, vocabulary = 64 }}\n')
         self.assertIn("made.pt2: 2384 parameters, torch.int64 [samples, 8] to [samples, 8, 64]", lines[1])
         self.assertIn("channels = 1, image_size = 8, classes = 5 }", lines[2])
-        for (arguments, expected), line in zip(REFUSED, lines[3:], strict=True):
+        self.assertIn('model = { name = "exported", path = "line.pt2", inputs = "arrays" }', lines[3])
+        for (arguments, expected), line in zip(REFUSED, lines[4:], strict=True):
             self.assertIn(expected, line)
             self.assertEqual((line[:13], line.count("\n")), ("weft.export: ", 0), arguments)
         self.train(net)

@@ -43,8 +43,12 @@ HostKeys host_keys(const std::string& text, ModelOf model) {
   } else if (!has("model.name")) {
     return found;  // which is refused
   }
-  const bool of_tokens = has("model.name") && reads_tokens(recipe.model);
-  if (!has("data.name")) found.overrides.emplace_back(of_tokens ? "data.name=tokens" : "data.name=images");
+  const bool has_name = has("model.name");
+  if (!has("data.name")) {
+    found.overrides.emplace_back(has_name && reads_tokens(recipe.model)   ? "data.name=tokens"
+                                 : has_name && reads_arrays(recipe.model) ? "data.name=arrays"
+                                                                          : "data.name=images");
+  }
   if (!has("data.path") && recipe.data.mix.empty()) found.overrides.emplace_back("data.path=program");  // which is not opened
   return found;
 }

@@ -39,10 +39,18 @@ void check_loss(LossValue& value, const Tensors& outputs) {
   if (counted.defined() && (counted.numel() != 1 || counted.scalar_type() != at::kLong)) {
     throw InputError(fmt::format("loss: LossValue::count must be one int64, not {}", type_and_shape(counted)));
   }
+  if (value.weight.defined() && (value.weight.numel() != 1 || !value.weight.is_floating_point())) {
+    throw InputError(fmt::format("loss: LossValue::weight must be one float number, not {}", type_and_shape(value.weight)));
+  }
+  if (value.weight.defined() && value.weight.is_cpu()) {
+    const double weight = value.weight.item<double>();
+    if (!(weight >= 0.0)) throw InputError(fmt::format("loss: LossValue::weight is {}; it must be at least 0", weight));
+  }
   if (outputs.empty() || !outputs.front().defined() || outputs.front().is_cpu()) return;
   const at::Device device = outputs.front().device();
   if (value.sum.device() != device) value.sum = value.sum.to(device);
   if (counted.defined() && counted.device() != device) value.count = counted.to(device);
+  if (value.weight.defined() && value.weight.device() != device) value.weight = value.weight.to(device);
 }
 
 InputError undeclared(const std::string& block, std::string_view what) {

@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <cmath>
 #include <iterator>
+#include <limits>
 #include <utility>
 #include <vector>
 
@@ -17,12 +18,16 @@
 namespace weft {
 namespace {
 
-constexpr const char* kBad[] = {"nan", "inf", "-inf", "too large"};
+constexpr const char* kBad[] = {"nan", "inf", "-inf", "too large", "divided by a weight that is no number of at least 0"};
 constexpr auto kKinds = static_cast<int64_t>(std::size(kBad));
 constexpr double kLimit = 0x1p287;  // limit of ExactSum
 
+constexpr double kUnweighted = -std::numeric_limits<double>::infinity();
+
 /// An index into kBad, or -1.
-int64_t kind_of(double loss) {
+int64_t kind_of(double loss, std::optional<double> weight) {
+  constexpr int64_t kBadWeight = 4;
+  if (weight && !(*weight >= 0.0 && *weight < kLimit)) return kBadWeight;
   if (std::isnan(loss)) return 0;
   if (std::isinf(loss)) return loss > 0.0 ? 1 : 2;
   return std::abs(loss) < kLimit ? -1 : 3;
@@ -40,14 +45,18 @@ std::vector<int64_t> reduced(const std::vector<int64_t>& values, ReduceOp op, co
 
 void EvaluationSum::add(int64_t place, const LossValue& loss, const LossCount& hits, const LossCount& top5) {
   if (loss.sum.is_cpu()) {
-    return add(place, {.loss = loss.sum.item<double>(), .count = loss.count, .hits = hits, .top5 = top5});
+    const auto weight = loss.weight.defined() ? std::optional(loss.weight.item<double>()) : std::nullopt;
+    return add(place, {.loss = loss.sum.item<double>(), .count = loss.count, .hits = hits, .top5 = top5}, weight);
   }
   const auto on_device = [options = loss.sum.options().dtype(at::kDouble)](const LossCount& number) {
     const at::Tensor& known = number.on_device();
     return known.defined() ? known.to(at::kDouble).reshape({}) : at::full({}, int64_t{number}, options);
   };
   places_.push_back(place);
-  unread_.push_back(at::stack({loss.sum.to(at::kDouble).reshape({}), on_device(loss.count), on_device(hits), on_device(top5)}));
+  const at::TensorOptions wide = loss.sum.options().dtype(at::kDouble);
+  const at::Tensor weight = loss.weight.defined() ? loss.weight.to(at::kDouble).reshape({}) : at::full({}, kUnweighted, wide);
+  unread_.push_back(
+      at::stack({loss.sum.to(at::kDouble).reshape({}), on_device(loss.count), on_device(hits), on_device(top5), weight}));
 }
 
 void EvaluationSum::read(IdChecks& ids) {
@@ -57,18 +66,21 @@ void EvaluationSum::read(IdChecks& ids) {
   const auto* values = all.const_data_ptr<double>();
   for (const int64_t place : places) {
     const auto count = [values](int i) { return static_cast<int64_t>(values[i]); };
-    add(place, {.loss = values[0], .count = count(1), .hits = count(2), .top5 = count(3)});
-    values += 4;
+    const auto weight = values[4] == kUnweighted ? std::nullopt : std::optional(values[4]);
+    add(place, {.loss = values[0], .count = count(1), .hits = count(2), .top5 = count(3)}, weight);
+    values += 5;
   }
 }
 
-void EvaluationSum::add(int64_t place, const EvaluationResult& sums) {
-  const int64_t kind = kind_of(sums.loss);
+void EvaluationSum::add(int64_t place, const EvaluationResult& sums, std::optional<double> weight) {
+  const int64_t kind = kind_of(sums.loss, weight);
   if (kind >= 0) {
     first_bad_ = std::min(first_bad_, place * kKinds + kind);
   } else {
     (sums.loss < 0.0 ? below_ : above_).add(std::abs(sums.loss));
+    if (weight) weight_.add(*weight);
   }
+  weighted_ += weight ? 1 : 0;
   count_ += sums.count;
   hits_ += sums.hits;
   top5_ += sums.top5;
@@ -77,11 +89,11 @@ void EvaluationSum::add(int64_t place, const EvaluationResult& sums) {
 EvaluationResult EvaluationSum::total(const Group& group, at::Device device, int64_t steps_done) {
   const int64_t bad = reduced({first_bad_}, ReduceOp::min, group, device)[0];
   std::vector<int64_t> words;
-  for (ExactSum* sum : {&above_, &below_}) {
+  for (ExactSum* sum : {&above_, &below_, &weight_}) {
     sum->carry();
     words.insert(words.end(), sum->words().begin(), sum->words().end());
   }
-  words.insert(words.end(), {count_, hits_, top5_});
+  words.insert(words.end(), {count_, hits_, top5_, weighted_});
   words = reduced(words, ReduceOp::sum, group, device);
   if (bad != kNone) {
     throw NumericError(fmt::format("evaluation after step {}: the loss of micro-batch {} is {}; {}", steps_done, bad / kKinds,
@@ -89,17 +101,20 @@ EvaluationResult EvaluationSum::total(const Group& group, at::Device device, int
                                    steps_done == 0 ? "no step came before it: check the data, or the weights"
                                                    : "lower the learning rate, clip, or check the data"));
   }
-  ExactSum above, below;
-  const auto length = static_cast<std::ptrdiff_t>(above.words().size());
-  std::copy_n(words.begin(), length, above.words().begin());
-  std::copy_n(words.begin() + length, length, below.words().begin());
-  const auto counts = words.end() - 3;
-  const int64_t count = counts[0], hits = counts[1], top5 = counts[2];
-  if (count == 0) {
+  ExactSum above, below, weight;
+  auto from = words.begin();
+  for (ExactSum* sum : {&above, &below, &weight}) {
+    const auto length = static_cast<std::ptrdiff_t>(sum->words().size());
+    std::copy_n(from, length, sum->words().begin());
+    from += length;
+  }
+  const int64_t count = from[0], hits = from[1], top5 = from[2], weighted = from[3];
+  const double divisor = weighted > 0 ? weight.value() : static_cast<double>(count);
+  if (count == 0 || divisor == 0.0) {
     throw InputError(
         fmt::format("evaluation after step {}: no target counted in the whole evaluation set; check the data", steps_done));
   }
-  return {(above.value() - below.value()) / static_cast<double>(count), count, hits, top5};
+  return {(above.value() - below.value()) / divisor, count, hits, top5};
 }
 
 }  // namespace weft

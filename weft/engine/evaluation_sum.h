@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "weft/base/exact_sum.h"
@@ -19,8 +20,8 @@ class EvaluationSum {
  public:
   /// Adds the result of micro-batch `place`, counted over all ranks; its loss is a sum, not divided by the count.
   void add(int64_t place, const LossValue& loss, const LossCount& hits, const LossCount& top5);
-  /// The same for one whose numbers the host knows.
-  void add(int64_t place, const EvaluationResult& sums);
+  /// The same for one whose numbers the host knows; `weight` is LossValue's, if it has one.
+  void add(int64_t place, const EvaluationResult& sums, std::optional<double> weight = {});
   /// Copies what is on a device to the host, with the notes of `ids`: one wait.
   void read(IdChecks& ids);
 
@@ -31,8 +32,10 @@ class EvaluationSum {
 
  private:
   std::vector<int64_t> places_;     ///< of the micro-batches whose results are not read
-  std::vector<at::Tensor> unread_;  ///< by such a micro-batch: loss, count, hits, top5; [4] float64
+  std::vector<at::Tensor> unread_;  ///< by such a micro-batch: loss, count, hits, top5, weight or none; [5] float64
   ExactSum above_, below_;          ///< non-negative losses, and magnitudes of negative ones
+  ExactSum weight_;                 ///< of the micro-batches that have one
+  int64_t weighted_ = 0;            ///< their number
   int64_t count_ = 0;
   int64_t hits_ = 0;
   int64_t top5_ = 0;

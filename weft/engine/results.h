@@ -9,7 +9,7 @@ namespace weft {
 /// Result of a step; the same on every rank.
 struct StepResult {
   double loss = 0.0;               ///< sum of losses / count, over all ranks
-  int64_t count = 0;               ///< targets that counted
+  int64_t count = 0;               ///< targets that counted; of a loss with weights their weight, without its fraction
   double norm = 0.0;               ///< global gradient norm, 0 where the program has no norm
   double small_squares = 0.0;      ///< mean squared gradient norm of the small batches (passes/noise_squares.h), or 0
   bool skipped = false;            ///< fp16: a gradient was not finite, and nothing was updated
@@ -36,7 +36,7 @@ struct EvaluationPart {
 
 /// Result of an evaluation; the same on every rank.
 struct EvaluationResult {
-  double loss = 0.0;  ///< sum of losses / count, over all ranks
+  double loss = 0.0;  ///< sum of losses / count, or weight, over all ranks
   int64_t count = 0;  ///< targets that counted
   int64_t hits = 0;   ///< counted targets predicted right; 0 for a model without Model::hits
   int64_t top5 = 0;   ///< counted targets among the five most likely classes; 0 for a model without Model::top5

@@ -83,6 +83,7 @@ void StepRun::loss(int micro) {
                 .counted = counted,
                 .count = counted.defined() ? 0 : int64_t{value.count},
                 .nominal = reports && piece == 0 ? static_cast<double>(nominal_targets_) : 0.0});
+    if (value.weight.defined()) losses_[1][first_place + piece].copy_(value.weight.detach().reshape({}));
   }
   outputs.clear();  // widened ones are as large as the gradients that come
   const at::Tensor gradient = loss_gradient(sums.front());
@@ -173,7 +174,7 @@ void StepRun::take_losses(at::Tensor losses) {
                                  (bad - sums) / options_.blocks.batch_pieces, std::isnan(*bad) ? "nan" : fmt::to_string(*bad)));
   }
   const auto [sum, count, divisor] = loss_totals(facts(), sums);
-  if (count == 0.0)
+  if (!(count > 0.0))
     throw InputError(fmt::format("step {}: no target counted in the whole global batch; check the data", step_ + 1));
   result_.loss = sum / count;
   result_.count = static_cast<int64_t>(count);

@@ -134,7 +134,7 @@ class StepRun {
   std::vector<bool> accumulated_;      ///< by block: the owned gradients hold a sum already
   std::vector<bool> uses_joined_;      ///< by block: the sums of its uses have been added up
   at::Tensor squares_;                 ///< [1, kSumWords]: squares of this rank's small batches' gradients, for a noise scale
-  at::Tensor losses_;                  ///< [3, pieces of all micro-batches] float64: sums, counts, nominal targets
+  at::Tensor losses_;                  ///< [3, pieces of all micro-batches] float64: sums, counts or weights, nominal targets
   int64_t nominal_targets_ = 0;        ///< targets of a nominal micro-batch, on ranks that compute losses; 0: not known yet
   const Group* loss_group_ = nullptr;  ///< that has summed the losses of this step
   at::Tensor loss_gradient_;           ///< loss_gradient() of this step, if the device keeps the loss scale

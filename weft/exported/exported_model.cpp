@@ -10,10 +10,10 @@
 #include "weft/base/printable.h"
 #include "weft/checkpoint/weights/exported_file.h"
 #include "weft/exported/bind_node.h"
+#include "weft/exported/exported_array.h"
 #include "weft/exported/exported_block.h"
+#include "weft/exported/exported_loss.h"
 #include "weft/exported/file_tensors.h"
-#include "weft/nn/loss/cross_entropy.h"
-#include "weft/nn/loss/split_cross_entropy.h"
 
 namespace weft {
 namespace {
@@ -41,13 +41,17 @@ void check_input(const ExportedGraph& graph, const ExportedModelOptions& o) {
     throw InputError(fmt::format("{}: its batch is fixed to {}; export it as {}", o.path,
                                  shape.dims.empty() ? 1 : shape.dims.front().size, kExportCall));
   }
-  const at::ScalarType wanted = o.reads_tokens ? at::kLong : at::kFloat;
+  const at::ScalarType wanted = o.reads_tokens || (o.reads_arrays && shape.type == at::kLong) ? at::kLong : at::kFloat;
   const bool is_narrow = shape.type == graph.narrow_type && shape.type != at::ScalarType::Undefined;
   if (shape.type != wanted && (o.reads_tokens || !is_narrow)) {
     throw InputError(
         fmt::format("{}: it takes {}, but model.inputs = \"{}\" gives {}; set model.inputs, or export it with such an "
                     "example",
-                    o.path, c10::toString(shape.type), o.reads_tokens ? "tokens" : "images", c10::toString(wanted)));
+                    o.path, c10::toString(shape.type),
+                    o.reads_arrays   ? "arrays"
+                    : o.reads_tokens ? "tokens"
+                                     : "images",
+                    c10::toString(wanted)));
   }
   const std::vector<int64_t> sample = sizes_behind(shape, 1);
   if (o.sample_shape.empty() || sample == o.sample_shape) return;
@@ -164,14 +168,16 @@ Model exported_model(const ExportedModelOptions& o) {
   check_input(graph, o);
   check_output(graph, o);
   check_mode(graph);
+  ExportedLoss loss = exported_loss(graph, o);
   const FileTensors tensors(graph, file);
   Model model{.name = "exported",
               .blocks = {},
-              .loss = o.reads_tokens && o.classes > 0 ? vocabulary_cross_entropy(o.classes) : Loss(cross_entropy),
-              .hits = o.reads_tokens && o.classes > 0 ? vocabulary_hits(o.classes) : Hits(count_hits),
-              .top5 = o.reads_tokens ? Hits() : top5_of(o.classes),
+              .loss = std::move(loss.loss),
+              .hits = std::move(loss.hits),
+              .top5 = std::move(loss.top5),
               .options = {model_option("name", "exported"),
                           model_option("graph", fmt::format("{:016x}", tensors.digest(graph.digest)))}};
+  model.options.insert(model.options.end(), loss.options.begin(), loss.options.end());
   for (DraftBlock& draft : drafts_of(graph, tensors, o.blocks)) {
     const std::string name = draft.operations.name;
     model.blocks.push_back({name, "",
@@ -179,6 +185,14 @@ Model exported_model(const ExportedModelOptions& o) {
                             std::vector<int>(draft.uses.begin(), draft.uses.end())});
   }
   return model;
+}
+
+ExportedArrays exported_arrays(const ExportedModelOptions& o) {
+  ExportedFile file(o.path);
+  const ExportedGraph graph = read_graph(file.program(), o.path);
+  check_input(graph, o);
+  check_output(graph, o);
+  return {.input = array_of(graph, graph.inputs.front(), "its input"), .target = exported_loss(graph, o).target};
 }
 
 ExportedSize exported_size(const std::string& path) {

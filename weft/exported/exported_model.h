@@ -10,26 +10,23 @@
 // (checkpoint/weights/weights_file.h). Buffers and constants are read here.
 #pragma once
 
-#include <cstdint>
 #include <string>
-#include <vector>
 
+#include "weft/exported/exported_options.h"
 #include "weft/nn/model.h"
 
 namespace weft {
 
-/// Options of an exported model.
-struct ExportedModelOptions {
-  std::string path;                        ///< the file that torch.export.save() wrote
-  std::string blocks = "auto";             ///< where to cut (exported/cut.h)
-  bool reads_tokens = false;               ///< takes token ids [samples, tokens]; otherwise floats, such as images
-  std::vector<int64_t> sample_shape = {};  ///< shape of a sample, compared with the file's; empty: not compared
-  int64_t classes = 0;                     ///< size of the logits' last dim, compared with the file's; 0: not compared
-};
-
-/// Returns the model, whose loss is the cross entropy of its first output. Throws FileError for a damaged file, InputError for
-/// a program that weft does not train; both say what to export instead.
+/// Returns the model. Throws FileError for a damaged file, InputError for a program that weft does not train; both say what to
+/// export instead.
 Model exported_model(const ExportedModelOptions& options);
+
+/// What the model takes and learns from.
+struct ExportedArrays {
+  ExportedArray input, target;
+};
+/// Reads the file's shapes. Throws as exported_model() does for them.
+ExportedArrays exported_arrays(const ExportedModelOptions& options);
 
 /// Elements of the file's weights, and bytes of all its values per sample: never less than training needs.
 struct ExportedSize {

@@ -29,10 +29,12 @@ class LossCount {
   at::Tensor on_device_;
 };
 
-/// A loss as a sum and a count (law 4); it is divided elsewhere.
+/// A loss as a sum and a count (law 4), or a sum and a weight; it is divided elsewhere.
 struct LossValue {
   at::Tensor sum;   ///< scalar, with graph
   LossCount count;  ///< number of targets in the sum
+  at::Tensor weight =
+      {};  ///< total weight of these targets, a scalar of at least 0, which divides the sum in place of the count
 };
 
 /// A result computed from the last block's outputs and the target: a function of (outputs, target), or of (outputs, target,

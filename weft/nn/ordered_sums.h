@@ -27,6 +27,9 @@ at::Tensor map_batch_pieces(int64_t pieces, const std::function<at::Tensor(int64
 /// Returns the sum of term(0) to term(pieces - 1), reusing the terms' memory; `pieces` is a power of two.
 at::Tensor tree_sum(int64_t pieces, const std::function<at::Tensor(int64_t)>& term);
 
+/// Returns the sum of all elements, whose bits do not depend on the number of threads. Differentiable.
+at::Tensor sum_of_rows(const at::Tensor& elements);
+
 /// Division of rows into at most 64 chunks of at least `fewest` rows.
 struct RowChunks {
   static constexpr int64_t kFewest = 64;  ///< minimum rows per chunk

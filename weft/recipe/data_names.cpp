@@ -21,6 +21,7 @@ constexpr NamedData kData[] = {
     {.name = "text", .is_tokens = true},
     {.name = "tokens", .is_tokens = true, .needs_path = true},
     {.name = kJsonName, .is_tokens = true, .needs_path = true, .is_files = true, .has_columns = true},
+    {.name = kArraysName, .is_arrays = true, .needs_path = true, .is_files = true},
     {.name = kMixName}};
 
 }  // namespace

@@ -12,15 +12,18 @@ namespace weft {
 inline constexpr std::string_view kMixName = "mix";
 /// The kinds whose samples are columns.
 inline constexpr std::string_view kParquetName = "parquet", kJsonName = "jsonl";
+/// The kind of samples of any shape.
+inline constexpr std::string_view kArraysName = "arrays";
 
 /// A kind of data.
 struct NamedData {
   std::string_view name;     ///< as spelled in recipes
   bool is_tokens = false;    ///< for models that read tokens; for a mix its parts decide
   bool is_images = false;    ///< for models that read images
+  bool is_arrays = false;    ///< for models that read arrays
   int64_t channels = 0;      ///< channels per image; 0: any number
   bool needs_path = false;   ///< no default path
-  bool is_files = false;     ///< files that a pattern or URL can name; reads data.evaluation_path
+  bool is_files = false;     ///< reads data.evaluation_path
   bool has_columns = false;  ///< samples are columns; data.column names one
 };
 

@@ -25,14 +25,15 @@ struct MixPart {
 /// The section [data].
 struct DataRecipe {
   std::string name;  ///< "fashion-mnist" | "images" | "cifar10" | "cifar100" | "image-folder" | "webdataset" | "parquet" |
-                     ///< "text" | "tokens" | "jsonl" | "mix"
+                     ///< "text" | "tokens" | "jsonl" | "arrays" | "mix"
   std::string path;  ///< file or folder; empty: the default corpus, in its set-up folder
-  std::string evaluation_path;         ///< webdataset, parquet, jsonl: the evaluation files; data.path holds the training files
+  std::string
+      evaluation_path;  ///< webdataset, parquet, jsonl, arrays: the evaluation files; data.path holds the training files
   std::string tokenizer = "bytes";     ///< text; "uint16" or "uint32" token files for "tokens"
   std::string column;                  ///< jsonl, parquet: column with the document or image; empty: "text", "image"
   std::string label_column = "label";  ///< parquet: column with the label
   double shuffle_mb = 128;             ///< jsonl, parquet: GroupOrderOptions::window_bytes
-  double evaluation = 0.1;             ///< text, tokens, jsonl, parquet: share at the end of the stream kept for evaluation
+  double evaluation = 0.1;             ///< text, tokens, jsonl, parquet, arrays: share at the end kept for evaluation
   int64_t workers = 1;                 ///< threads that prepare a rank's micro-batches; 0: prepared on demand
   bool skip_bad = false;               ///< images, rows: skip and report damaged ones instead of failing
   int64_t crop_padding = 0;            ///< images: Augmentation::crop_padding

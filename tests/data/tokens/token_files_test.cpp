@@ -6,6 +6,7 @@
 #include <numeric>
 
 #include "tests/data/expect_input_error.h"
+#include "tests/data/npy_file.h"
 #include "tests/data/tar_file.h"
 #include "tests/data/temp_folder.h"
 #include "weft/data/tokens/packed_windows.h"
@@ -16,6 +17,7 @@ namespace weft::token_files_test {
 namespace {
 
 using test::expect_input_error;
+using test::npy;
 using test::TempFolder;
 using Ids = std::vector<int64_t>;
 
@@ -53,17 +55,8 @@ std::string llmc(uint32_t magic, uint32_t version, uint32_t count, const std::st
   return bytes_of(header) + ids;
 }
 
-std::string npy(const std::string& dictionary, const std::string& ids, char version = 1) {
-  std::string header = dictionary;
-  while ((header.size() + 11) % 64 != 0) header += ' ';
-  header += '\n';
-  std::string length = {static_cast<char>(header.size() & 255), static_cast<char>(header.size() >> 8)};
-  if (version > 1) length += std::string(2, '\0');
-  return std::string("\x93NUMPY") + version + '\0' + length + header + ids;
-}
-
 std::string npy_of(const std::string& type, int64_t count, const std::string& ids, char version = 1) {
-  return npy(fmt::format("{{'descr': '{}', 'fortran_order': False, 'shape': ({},), }}", type, count), ids, version);
+  return test::npy_of(type, fmt::format("{},", count), ids, version);
 }
 
 /// Index of sequences of these lengths, with these marks.
@@ -211,6 +204,7 @@ TEST(TokenFiles, OtherFilesAreNamed) {
       {npy("{'descr': '<u2', 'fortran_order': False, 'shape': (), }", narrow), "of shape (); save ids as one"},
       {npy("{'descr': [('a', '<u2')], 'shape': (70,), }", narrow), "of type [('a'"},
       {npy("{}", narrow), "header is damaged"},
+      {npy_of("<u2", 70, narrow, 4), "of version 4, weft reads 1 to 3"},
       {npy_of("<u2", 70, narrow).substr(0, 40), "header is damaged"},
       {std::string("\x93NUMPY\1\0", 8), "that is truncated"},
   };

@@ -3,7 +3,7 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-VOCABULARY, CONTEXT, CLASSES, SIZE = 64, 16, 5, 16
+VOCABULARY, CONTEXT, CLASSES, SIZE, POINTS = 64, 16, 5, 16, 12
 
 
 class Mlp(nn.Sequential):
@@ -19,6 +19,21 @@ class Cnn(nn.Sequential):
         super().__init__(nn.Conv2d(1, 8, 3, padding=1), nn.BatchNorm2d(8), nn.ReLU(inplace=True), nn.MaxPool2d(2),
                          nn.Conv2d(8, 16, 3, padding=1, bias=False), nn.BatchNorm2d(16), nn.ReLU(inplace=True), nn.Dropout(0.0),
                          nn.AdaptiveAvgPool2d(2), nn.Flatten(), nn.Linear(64, CLASSES))
+
+
+class Fields(nn.Module):
+    """A field of three channels to one of two, as a regression."""
+
+    def __init__(self, width=8):
+        super().__init__()
+        self.lift, self.layers, self.head = nn.Conv1d(3, width, 3, padding=1), nn.ModuleList(
+            nn.Conv1d(width, width, 3, padding=1) for _ in range(2)), nn.Conv1d(width, 2, 1)
+
+    def forward(self, x):
+        y = torch.tanh(self.lift(x))
+        for layer in self.layers:
+            y = y + torch.tanh(layer(y))
+        return self.head(y)
 
 
 def pair(inputs, outputs):

@@ -26,11 +26,11 @@ LAYOUTS = {
 }
 
 
-def export_function():
-    """The function that the page shows."""
+def export_function(name="export"):
+    """A function that the page shows."""
     scope = {}
     exec(re.search(r"```python\n(.*?)```", PAGE.read_text(), re.DOTALL)[1], scope)
-    return scope["export"]
+    return scope[name]
 
 
 def weft(*arguments, status=0):

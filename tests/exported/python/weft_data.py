@@ -1,6 +1,7 @@
 """Writes data that weft reads, and says which samples a run of weft takes in which order (weft/data/sampler.h, tokens/windows.h)."""
 import struct
 
+import numpy
 import torch
 
 MASK = (1 << 64) - 1
@@ -71,3 +72,17 @@ class Tokens:
             start = sample_at(position, self.windows, seed) * self.context + sample_at(epoch * choices, choices, seed)
             rows.append(self.ids[start:start + self.context + 1])
         return torch.stack(rows)[:, :-1], torch.stack(rows)[:, 1:]
+
+
+class Arrays:
+    """A folder of NumPy files, all of whose samples are for training."""
+
+    def __init__(self, folder, inputs, targets):
+        self.inputs, self.targets = inputs, targets
+        folder.mkdir()
+        numpy.save(folder / "inputs.npy", inputs.numpy())
+        numpy.save(folder / "targets.npy", targets.numpy())
+
+    def batch(self, step, samples, seed):
+        chosen = [sample_at(step * samples + i, len(self.targets), seed) for i in range(samples)]
+        return self.inputs[chosen], self.targets[chosen]

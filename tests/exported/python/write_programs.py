@@ -12,6 +12,7 @@ import torch
 from torch import nn
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
+import losses  # noqa: E402
 import nets  # noqa: E402
 
 
@@ -24,8 +25,9 @@ class Images(nn.Sequential):
         self[0].bias.requires_grad_(False)
 
 
-def write(model, tokens, path):
-    program = torch.export.export(model.train(), (nets.example(tokens, 2),), dynamic_shapes=({0: torch.export.Dim.DYNAMIC},))
+def write(model, path, *examples):
+    batch = torch.export.Dim("batch") if len(examples) > 1 else torch.export.Dim.DYNAMIC
+    program = torch.export.export(model.train(), examples, dynamic_shapes=tuple({0: batch} for _ in examples))
     with tempfile.TemporaryDirectory() as folder:
         torch.export.save(program, f"{folder}/whole.pt2")
         archive = zipfile.ZipFile(f"{folder}/whole.pt2")
@@ -44,5 +46,7 @@ def write(model, tokens, path):
 
 torch.manual_seed(0)
 folder = pathlib.Path(sys.argv[1])
-write(Images(), False, folder / "images.pt2")
-write(nets.Gpt(dropout=0.1, width=8, heads=2), True, folder / "tokens.pt2")
+write(Images(), folder / "images.pt2", nets.example(False, 2))
+write(nets.Gpt(dropout=0.1, width=8, heads=2), folder / "tokens.pt2", nets.example(True, 2))
+write(nets.Fields(), folder / "fields.pt2", torch.zeros(2, 3, nets.POINTS))
+write(losses.Huber(nets.POINTS), folder / "huber.pt2", *torch.zeros(2, 2, 2, nets.POINTS))

@@ -4,10 +4,12 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
 #include "tests/data/images/image_files.h"
+#include "tests/data/npy_file.h"
 #include "tests/data/tar_file.h"
 #include "tests/data/temp_folder.h"
 #include "tests/support/refusal.h"
@@ -189,6 +191,25 @@ TEST_F(CheckData, CountsSkippedFiles) {
   EXPECT_EQ(json["sets"][0]["passed_over_count"], 100);
   EXPECT_EQ(json["sets"][0]["passed_over"].size(), 21U);
   EXPECT_EQ(json["sets"][0]["passed_over"][20], "80 more, after " + folder_.file("train/ant/019.webp") + why);
+}
+
+TEST_F(CheckData, Arrays) {
+  const auto values = [](std::vector<float> numbers, float more, size_t count) {
+    numbers.resize(count, more);
+    return std::string(reinterpret_cast<const char*>(numbers.data()), numbers.size() * sizeof(float));
+  };
+  folder_.write("inputs.npy", test::npy_of("<f4", "20, 3, 12", values({}, 0.5F, 720)));
+  folder_.write("targets.npy", test::npy_of("<f4", "20, 2, 12", values({}, 0.25F, 480)));
+  const Recipe recipe = CheckData::recipe("name = \"exported\", path = \"" WEFT_SOURCE
+                                          "/tests/exported/programs/fields.pt2\", inputs = \"arrays\", loss = "
+                                          "\"mean_squares\"",
+                                          fmt::format("name = \"arrays\", path = \"{}\"", folder_.path().string()));
+  EXPECT_EQ(data_report_text(check_data(recipe)), "training: 18 samples\nevaluation: 2 samples\nnothing is damaged\n");
+  folder_.write("targets.npy", test::npy_of("<f4", "20, 2, 12", values({0.0F, NAN}, INFINITY, 480)));
+  const DataReport damaged = check_data(recipe);
+  EXPECT_EQ(damaged.sets.at(0).damaged.size(), 18U);
+  EXPECT_EQ(damaged.sets.at(0).damaged.at(0), "sample 0: a number is not finite");
+  EXPECT_TRUE(stops_training(damaged));
 }
 
 }  // namespace

@@ -1,14 +1,14 @@
 #include "weft/data/tokens/token_layout.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
-#include <algorithm>
-#include <charconv>
 #include <cstring>
 
 #include "weft/base/error.h"
 #include "weft/base/file_kind.h"
 #include "weft/base/printable.h"
+#include "weft/data/files/npy_header.h"
 #include "weft/data/tokens/megatron_index.h"
 
 namespace weft {
@@ -55,41 +55,21 @@ TokenLayout llmc_layout(const std::string& path, const InputFile& file, const Ll
 
 // --- NumPy -----------------------------------------------------------------------------------------------------------------
 
-/// Returns the text after `'key':` in a header, up to the next comma outside brackets.
-std::string_view npy_value(std::string_view header, std::string_view key) {
-  const size_t at = header.find(fmt::format("'{}':", key));
-  if (at == std::string_view::npos) return {};
-  std::string_view rest = header.substr(at + key.size() + 3);
-  rest.remove_prefix(std::min(rest.find_first_not_of(' '), rest.size()));
-  const size_t end = rest.starts_with('(') ? rest.find(')') : rest.find_first_of(",}");
-  return rest.substr(0, end == std::string_view::npos ? 0 : end);
-}
-
 TokenLayout npy_layout(const std::string& path, const InputFile& file, std::string_view head) {
   const auto fail = [&](const std::string& what) { throw InputError(fmt::format("{}: a NumPy array {}", path, what)); };
-  constexpr size_t kVersion = 6, kLength = 8;
-  const bool is_old = head.size() > kVersion && head[kVersion] == 1;
-  const size_t begin = kLength + (is_old ? 2 : 4);
-  if (head.size() < begin) fail("that is truncated; get it again");
-  uint32_t length = 0;
-  std::memcpy(&length, head.data() + kLength, begin - kLength);
-  const std::string_view header = head.substr(begin, length);
-  const std::string_view type = npy_value(header, "descr"), shape = npy_value(header, "shape");
-  if (header.size() < length || type.empty() || shape.empty())
-    fail("whose header is damaged, or too long for ids; save it again");
-  TokenLayout layout{.format = "npy", .offset = static_cast<int64_t>(begin) + length, .index = {}};
+  const NpyHeader header = npy_header(path, head);
+  const std::string& type = header.type;
+  TokenLayout layout{.format = "npy", .offset = header.offset, .index = {}};
   if (type == "'<u2'" || type == "'<u4'" || type == "'<i4'" || type == "'|u1'") {  // negative <i4 values become far too large
     layout.type = type == "'<u2'" ? TokenType::u16 : type == "'|u1'" ? TokenType::u8 : TokenType::u32;
   } else {
     fail(fmt::format("of type {}; save ids as uint32: array.astype(numpy.uint32)", shortened(type, 100)));
   }
-  const char* const digits = shape.data() + 1;
-  const auto [stop, error] = std::from_chars(digits, shape.data() + shape.size(), layout.count);
-  if (error != std::errc() || layout.count < 0 || std::string_view(stop, shape.data() + shape.size()) != ",") {
-    fail(fmt::format("of shape {}); save ids as one dimension: array.reshape(-1)", shortened(shape, 100)));
+  if (header.shape.size() != 1) {
+    fail(fmt::format("of shape ({}); save ids as one dimension: array.reshape(-1)", fmt::join(header.shape, ", ")));
   }
-  constexpr int64_t kLargest = int64_t{1} << 56;
-  const int64_t said = layout.count > kLargest ? kLargest : layout.offset + layout.count * token_bytes(layout.type);
+  layout.count = header.shape.front();
+  const int64_t said = layout.offset + layout.count * token_bytes(layout.type);
   if (file.bytes != said) misfit(path, "its NumPy header", said, file.bytes);
   return layout;
 }
@@ -127,7 +107,7 @@ TokenLayout token_layout(const std::string& path, const InputFile& file, TokenTy
     if (!is_text) return llmc_layout(path, file, llmc);
     throw InputError(fmt::format("{}: it is token ids of llm.c, not text; read it with data.name = \"tokens\"", path));
   }
-  if (!is_text && head.starts_with("\x93NUMPY")) return npy_layout(path, file, head);
+  if (!is_text && is_npy(head)) return npy_layout(path, file, head);
   std::string index = is_text ? "" : megatron_index_of(path);
   if (!index.empty()) return megatron_layout(path, file, std::move(index));
   const FileKind kind = file_kind(head);

@@ -2,6 +2,7 @@
 
 #include <ATen/ExpandUtils.h>
 #include <ATen/OpMathType.h>
+#include <ATen/core/Reduction.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/empty_like.h>
 #include <ATen/ops/result_type.h>
@@ -139,6 +140,58 @@ Three convolution_backward(const Tensor& grad, const Tensor& input, const Tensor
           mask[2] && bias_sizes ? at::empty(*bias_sizes, grad.options()) : Tensor()};
 }
 
+/// Of a variance or a deviation.
+Tensor spread(const Tensor& self, at::OptionalIntArrayRef dims, const std::optional<at::Scalar>&, bool keeps) {
+  std::vector<int64_t> shape = self.sizes().vec();
+  const bool is_whole = !dims || dims->empty();
+  for (int64_t d = self.dim() - 1; d >= 0; --d) {
+    const auto is_same = [&](int64_t dim) { return c10::maybe_wrap_dim(dim, self.dim()) == d; };
+    if (!is_whole && std::none_of(dims->begin(), dims->end(), is_same)) continue;
+    keeps ? static_cast<void>(shape[static_cast<size_t>(d)] = 1) : static_cast<void>(shape.erase(shape.begin() + d));
+  }
+  return at::empty(shape, self.options());
+}
+
+Tensor loss_backward(const Tensor&, const Tensor& self, const Tensor&, int64_t) { return at::empty_like(self); }
+
+/// Of a loss with a number that bends it, which comes last.
+Tensor& bent_loss_backward(const Tensor&, const Tensor&, const Tensor&, int64_t, double, Tensor& grad_input) {
+  return grad_input;
+}
+
+Tensor reduced(const Tensor& losses, int64_t reduction) {
+  return at::empty(reduction == at::Reduction::None ? losses.sizes() : at::IntArrayRef(), losses.options());
+}
+
+Tensor huber_loss(const Tensor& self, const Tensor& target, int64_t reduction, double) {
+  return reduced(at::empty(at::infer_size(self.sizes(), target.sizes()), self.options()), reduction);
+}
+
+Tensor binary_cross_entropy(const Tensor& self, const Tensor&, const Optional&, int64_t reduction) {
+  return reduced(self, reduction);
+}
+
+Tensor binary_cross_entropy_backward(const Tensor&, const Tensor& self, const Tensor&, const Optional&, int64_t) {
+  return at::empty_like(self);
+}
+
+/// Takes logits [samples, classes, height, width].
+std::tuple<Tensor, Tensor> nll_loss2d(const Tensor& self, const Tensor& target, const Optional&, int64_t reduction, int64_t) {
+  return {reduced(at::empty(target.sizes(), self.options()), reduction), at::empty({}, self.options())};
+}
+
+Tensor nll_loss2d_backward(const Tensor&, const Tensor& self, const Tensor&, const Optional&, int64_t, int64_t, const Tensor&) {
+  return at::empty_like(self);
+}
+
+/// The CPU's kernel keeps exponentials for backward.
+std::tuple<Tensor, Tensor> log_sigmoid(const Tensor& self) {
+  const bool keeps = target_of(self.device()) == TargetDevice::cpu;
+  return {at::empty_like(self), keeps ? at::empty_like(self) : at::empty({0}, self.options())};
+}
+
+Tensor log_sigmoid_backward(const Tensor&, const Tensor& self, const Tensor&) { return at::empty_like(self); }
+
 /// Takes q [batch, heads, tokens, head width]. The kernel stores [batch, tokens, heads, head width], and one log-sum per query
 /// and head, at least float32.
 std::tuple<Tensor, Tensor> attention(const Tensor& q, const Tensor&, const Tensor&, double, bool, const Optional&,
@@ -186,6 +239,18 @@ void register_meta_kernels() {
     aten.impl("native_group_norm_backward", TORCH_FN(meta::group_norm_backward));
     aten.impl("convolution", TORCH_FN(meta::convolution));
     aten.impl("convolution_backward", TORCH_FN(meta::convolution_backward));
+    aten.impl("std.correction", TORCH_FN(meta::spread));
+    aten.impl("var.correction", TORCH_FN(meta::spread));
+    aten.impl("mse_loss_backward", TORCH_FN(meta::loss_backward));
+    aten.impl("huber_loss", TORCH_FN(meta::huber_loss));
+    aten.impl("huber_loss_backward.out", TORCH_FN(meta::bent_loss_backward));
+    aten.impl("smooth_l1_loss_backward.grad_input", TORCH_FN(meta::bent_loss_backward));
+    aten.impl("binary_cross_entropy", TORCH_FN(meta::binary_cross_entropy));
+    aten.impl("binary_cross_entropy_backward", TORCH_FN(meta::binary_cross_entropy_backward));
+    aten.impl("nll_loss2d_forward", TORCH_FN(meta::nll_loss2d));
+    aten.impl("nll_loss2d_backward", TORCH_FN(meta::nll_loss2d_backward));
+    aten.impl("log_sigmoid_forward", TORCH_FN(meta::log_sigmoid));
+    aten.impl("log_sigmoid_backward", TORCH_FN(meta::log_sigmoid_backward));
     aten.impl("_scaled_dot_product_flash_attention_for_cpu", TORCH_FN(meta::attention));
     aten.impl("_scaled_dot_product_flash_attention_for_cpu_backward", TORCH_FN(meta::attention_backward));
     return true;

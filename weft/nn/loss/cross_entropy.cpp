@@ -22,20 +22,6 @@ namespace {
 
 constexpr int64_t kIgnoreIndex = -100;
 
-/// Returns the checked logits [..., classes]; `of_ids`: the target is of class ids [...], otherwise [..., classes].
-at::Tensor checked_logits(const Tensors& outputs, const at::Tensor& target, bool of_ids) {
-  const TensorChecks check("loss");
-  if (outputs.empty()) throw InputError("loss: the last block has no outputs");
-  const at::Tensor& logits = outputs.front();
-  check.floats("logits", logits, 1);
-  check.that(logits.size(-1) > 0, "logits", logits, "[..., classes] with at least one class");
-  if (!of_ids && target.dim() > 0 && target.size(-1) != logits.size(-1))
-    throw InputError(fmt::format("loss: targets for {} classes, logits of {}", target.size(-1), logits.size(-1)));
-  check.sizes("target", target, of_ids ? logits.sizes().slice(0, logits.dim() - 1) : logits.sizes(), logits);
-  check.that(!of_ids || target.scalar_type() == at::kLong, "target", target, "class ids, Long");
-  return logits;
-}
-
 /// Returns whether the target has class ids; otherwise it has class probabilities.
 bool is_of_ids(const at::Tensor& target) { return !target.defined() || !target.is_floating_point(); }
 
@@ -70,6 +56,19 @@ struct SmoothedCrossEntropy {
 };
 
 }  // namespace
+
+at::Tensor checked_logits(const Tensors& outputs, const at::Tensor& target, bool of_ids) {
+  const TensorChecks check("loss");
+  if (outputs.empty()) throw InputError("loss: the last block has no outputs");
+  const at::Tensor& logits = outputs.front();
+  check.floats("logits", logits, 1);
+  check.that(logits.size(-1) > 0, "logits", logits, "[..., classes] with at least one class");
+  if (!of_ids && target.dim() > 0 && target.size(-1) != logits.size(-1))
+    throw InputError(fmt::format("loss: targets for {} classes, logits of {}", target.size(-1), logits.size(-1)));
+  check.sizes("target", target, of_ids ? logits.sizes().slice(0, logits.dim() - 1) : logits.sizes(), logits);
+  check.that(!of_ids || target.scalar_type() == at::kLong, "target", target, "class ids, Long");
+  return logits;
+}
 
 LossCount number_of(const at::Tensor& counted) {
   const at::Tensor count = counted.sum();

@@ -8,6 +8,9 @@ namespace weft {
 /// Cross entropy of logits [..., classes] against target [...] of class ids, summed over the targets other than -100; or
 /// against target [..., classes] of class probabilities, float32, all of which count.
 LossValue cross_entropy(const Tensors& outputs, const at::Tensor& target);
+/// The first output as logits [..., classes] that suit the target, of class ids [...] or of probabilities [..., classes].
+/// Throws InputError for others.
+at::Tensor checked_logits(const Tensors& outputs, const at::Tensor& target, bool of_ids);
 /// The sum alone, against ids [...] that checked_ids() (nn/id_checks.h) has returned.
 at::Tensor cross_entropy_of_ids(const at::Tensor& logits, const at::Tensor& ids);
 /// Cross entropy with label smoothing (Szegedy et al. 2015, arXiv:1512.00567), as torch's label_smoothing: a share `smoothing`

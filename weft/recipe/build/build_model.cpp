@@ -4,9 +4,13 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
+#include <cmath>
+#include <sstream>
 #include <string_view>
 
 #include "weft/base/error.h"
+#include "weft/base/parse_number.h"
 #include "weft/base/printable.h"
 #include "weft/exported/exported_model.h"
 #include "weft/models/gpt.h"
@@ -14,6 +18,7 @@
 #include "weft/models/resnet.h"
 #include "weft/models/vision.h"
 #include "weft/nn/loss/cross_entropy.h"
+#include "weft/nn/loss/weighted_cross_entropy.h"
 
 namespace weft {
 
@@ -90,13 +95,20 @@ RoughSize resnet_size(const ModelRecipe& m) {
   return {.sample_bytes = 400.0 * pixels * depth, .weights = 1e6 * depth + 2048.0 * static_cast<double>(m.classes)};
 }
 
-Model build_exported(const ModelRecipe& r) {
-  return exported_model({.path = r.path,
-                         .blocks = r.blocks,
-                         .reads_tokens = reads_tokens(r),
-                         .sample_shape = reads_tokens(r) ? std::vector<int64_t>{r.context} : sample_shape(r),
-                         .classes = reads_tokens(r) ? r.vocabulary : r.classes});
+ExportedModelOptions exported_options(const ModelRecipe& r) {
+  const bool has_size = has_classes(r) && !reads_arrays(r);
+  return {.path = r.path,
+          .blocks = r.blocks,
+          .reads_tokens = reads_tokens(r),
+          .reads_arrays = reads_arrays(r),
+          .sample_shape = reads_tokens(r) ? std::vector<int64_t>{r.context} : sample_shape(r),
+          .classes = !has_size         ? 0
+                     : reads_tokens(r) ? r.vocabulary
+                                       : r.classes,
+          .loss = r.loss};
 }
+
+Model build_exported(const ModelRecipe& r) { return exported_model(exported_options(r)); }
 
 RoughSize exported_rough_size(const ModelRecipe& r) {
   const ExportedSize size = exported_size(r.path);
@@ -135,15 +147,41 @@ bool reads_tokens(const ModelRecipe& recipe) {
   return named(recipe).reads_tokens || (recipe.name == kExportedName && recipe.inputs == "tokens");
 }
 
+bool reads_arrays(const ModelRecipe& recipe) { return recipe.name == kExportedName && recipe.inputs == "arrays"; }
+
+bool has_classes(const ModelRecipe& recipe) { return recipe.loss == ModelRecipe().loss; }
+
+bool has_loss_file(const ModelRecipe& recipe) { return recipe.loss.ends_with(".pt2"); }
+
+std::vector<double> class_weights(const ModelRecipe& recipe) {
+  std::vector<double> weights;
+  if (recipe.class_weights.empty()) return weights;
+  std::stringstream parts(recipe.class_weights + ",");  // keeps an empty last part
+  for (std::string part; std::getline(parts, part, ',');) {
+    const size_t begin = std::min(part.find_first_not_of(' '), part.size()), end = part.find_last_not_of(' ') + 1;
+    const auto weight = parse_number<double>(std::string_view(part).substr(begin, std::max(begin, end) - begin));
+    if (!weight || !(*weight >= 0.0) || !std::isfinite(*weight)) {
+      part.erase(0, begin);
+      throw InputError(fmt::format(
+          "model.class_weights: '{}' is no number of at least 0; give one per class, as in \"1, 0.5, 2\"", shortened(part)));
+    }
+    weights.push_back(*weight);
+  }
+  return weights;
+}
+
 std::string initial_weights(const ModelRecipe& recipe) {
   return recipe.weights.empty() && recipe.name == kExportedName ? recipe.path : recipe.weights;
 }
 
 Model build_model(const ModelRecipe& recipe) {
   Model model = named(recipe).build(recipe);
+  const std::vector<double> weights = class_weights(recipe);
+  if (!weights.empty()) model.loss = weighted_cross_entropy(weights);
   if (recipe.label_smoothing > 0.0) {
     model.evaluation_loss = model.loss;
-    model.loss = smoothed_cross_entropy(recipe.label_smoothing);
+    model.loss = weights.empty() ? smoothed_cross_entropy(recipe.label_smoothing)
+                                 : weighted_cross_entropy(weights, recipe.label_smoothing);
   }
   return model;
 }
@@ -151,13 +189,24 @@ Model build_model(const ModelRecipe& recipe) {
 int64_t tokens_per_sample(const ModelRecipe& recipe) { return reads_tokens(recipe) ? recipe.context : 0; }
 
 std::vector<int64_t> sample_shape(const ModelRecipe& recipe) {
-  if (reads_tokens(recipe)) return {};
+  if (reads_tokens(recipe) || reads_arrays(recipe)) return {};
   return {recipe.channels, recipe.image_size, recipe.image_size};
 }
+
+namespace {
+
+at::Tensor meta_array(const ExportedArray& array, int64_t samples) {
+  std::vector<int64_t> sizes = {samples};
+  sizes.insert(sizes.end(), array.shape.begin(), array.shape.end());
+  return at::empty(sizes, at::TensorOptions(array.type).device(at::kMeta));
+}
+
+}  // namespace
 
 Tensors meta_inputs(const Recipe& recipe, int64_t micro_batch, int cp) {
   const ModelRecipe& model = recipe.model;
   const auto meta = at::TensorOptions().device(at::kMeta);
+  if (reads_arrays(model)) return {meta_array(exported_arrays(exported_options(model)).input, micro_batch)};
   if (!reads_tokens(model)) {
     return {at::empty({micro_batch, model.channels, model.image_size, model.image_size}, meta.dtype(at::kFloat))};
   }
@@ -167,6 +216,7 @@ Tensors meta_inputs(const Recipe& recipe, int64_t micro_batch, int cp) {
 }
 
 at::Tensor meta_target(const Recipe& recipe, int64_t micro_batch, int cp) {
+  if (reads_arrays(recipe.model)) return meta_array(exported_arrays(exported_options(recipe.model)).target, micro_batch);
   const auto ids = at::TensorOptions(at::kLong).device(at::kMeta);
   if (reads_tokens(recipe.model)) return at::empty({micro_batch, recipe.model.context / cp}, ids);
   return recipe.data.mixup > 0.0 ? at::empty({micro_batch, recipe.model.classes}, ids.dtype(at::kFloat))

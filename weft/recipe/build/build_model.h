@@ -21,13 +21,21 @@ std::string initial_weights(const ModelRecipe& recipe);
 
 /// Valid values of model.name.
 std::vector<std::string> model_names();
-/// Returns true if the model reads tokens, false if images.
+/// Returns true if the model reads tokens.
 bool reads_tokens(const ModelRecipe& recipe);
+/// Returns true if it reads arrays of what shape its file says. Otherwise, without tokens, images.
+bool reads_arrays(const ModelRecipe& recipe);
+/// Returns true if its outputs are logits: targets are classes, or tokens.
+bool has_classes(const ModelRecipe& recipe);
+/// Returns true if model.loss names a file.
+bool has_loss_file(const ModelRecipe& recipe);
+/// Numbers of model.class_weights. Throws InputError for what is no number of at least 0.
+std::vector<double> class_weights(const ModelRecipe& recipe);
 
-/// Tokens per sample; 0 for models that read images.
+/// Tokens per sample; 0 for models that read others.
 int64_t tokens_per_sample(const ModelRecipe& recipe);
 
-/// Shape of the model's input image; empty for models that read tokens.
+/// Shape of the model's input image; empty for models that read others.
 std::vector<int64_t> sample_shape(const ModelRecipe& recipe);
 
 /// One micro-batch of the model's inputs, as its data provides them, on the meta device; with `cp` ranks per sequence, one

@@ -6,6 +6,7 @@
 
 #include "weft/base/error.h"
 #include "weft/base/hash.h"
+#include "weft/base/printable.h"
 #include "weft/data/interleave.h"
 #include "weft/recipe/build/build_model.h"
 #include "weft/recipe/data_names.h"
@@ -30,6 +31,30 @@ int64_t nearest_divisor(int64_t number, int64_t wanted, int64_t most) {
     consider(number / divisor);
   }
   return nearest;
+}
+
+void check_class_weights(const Recipe& recipe) {
+  const ModelRecipe& model = recipe.model;
+  if (reads_tokens(model)) fail(recipe, "model.class_weights is for images and arrays, not for text; leave it out");
+  int64_t given = 0;
+  try {
+    given = std::ssize(class_weights(model));
+  } catch (const InputError& error) {
+    fail(recipe, "{}", error.what());
+  }
+  if (given == model.classes || reads_arrays(model)) return;
+  fail(recipe, "model.class_weights has {} numbers for model.classes = {}; give one per class", given, model.classes);
+}
+
+void check_exported(const Recipe& recipe) {
+  const ModelRecipe& model = recipe.model;
+  if (model.path.empty()) {
+    fail(recipe, "model.path is missing: model.name = \"exported\" needs the file that torch.export.save() wrote");
+  }
+  if (!has_classes(model) && model.loss != "mean_squares" && !has_loss_file(model)) {
+    fail(recipe, "model.loss = \"{}\"; it must be \"cross_entropy\", \"mean_squares\" or a file, \"FILE.pt2\"",
+         shortened(model.loss));
+  }
 }
 
 void check_images(const Recipe& recipe, const NamedData& named) {
@@ -78,7 +103,7 @@ void check_columns(const Recipe& recipe, const NamedData& named) {
 void check_pack(const Recipe& recipe) {
   const DataRecipe& data = recipe.data;
   const bool packs = data.pack == "documents";
-  if (packs && !reads_tokens(recipe.model)) fail(recipe, "data.pack is for tokens, not for images; leave it out");
+  if (packs && !reads_tokens(recipe.model)) fail(recipe, "data.pack is for tokens; leave it out");
   if (packs && recipe.layout.cp > 1) {
     fail(recipe,
          "data.pack = \"documents\" with layout.cp = {}, whose ranks share samples as one sequence; use cp = 1, or \"stream\"",
@@ -142,37 +167,39 @@ void check_model_and_data(const Recipe& recipe) {
          nearest_divisor(model.width, model.heads, kMostHeads));
   }
   if (model.name == "llama") check_llama(recipe);
-  if (model.name == kExportedName && model.path.empty()) {
-    fail(recipe, "model.path is missing: model.name = \"exported\" needs the file that torch.export.save() wrote");
-  }
+  if (!model.class_weights.empty()) check_class_weights(recipe);
+  if (model.name == kExportedName) check_exported(recipe);
   const NamedData& named = named_data(data.name);
-  const bool is_text = reads_tokens(model);
-  if (is_text ? !named.is_tokens : !named.is_images) {
-    fail(recipe, "model.name = \"{}\" cannot learn from data.name = \"{}\"; it needs {}", model.name, data.name,
-         is_text ? "\"text\", \"jsonl\", \"parquet\" or \"tokens\"" : "images, such as \"fashion-mnist\"");
+  const bool is_text = reads_tokens(model), is_arrays = reads_arrays(model), is_images = !is_text && !is_arrays;
+  if (is_text ? !named.is_tokens : is_arrays ? !named.is_arrays : !named.is_images) {
+    fail(recipe, "model.name = \"{}\"{} cannot learn from data.name = \"{}\"; it needs {}", model.name,
+         is_arrays ? " with model.inputs = \"arrays\"" : "", data.name,
+         is_text     ? "\"text\", \"jsonl\", \"parquet\" or \"tokens\""
+         : is_arrays ? "\"arrays\""
+                     : "images, such as \"fashion-mnist\"");
   }
-  if (!is_text) check_images(recipe, named);
+  if (is_images) check_images(recipe, named);
   check_pack(recipe);
-  if (is_text && data.skip_bad && !named.has_columns) {
+  if (!is_images && data.skip_bad && !named.has_columns) {
     fail(recipe, "data.skip_bad skips damaged images and rows; data.name = \"{}\" has none; leave it out", data.name);
   }
   check_columns(recipe, named);
   if (!data.evaluation_path.empty() && !named.is_files) {
     fail(recipe,
-         "data.evaluation_path is read only with data.name = \"webdataset\", \"parquet\" or \"jsonl\" (here: \"{}\"); "
-         "leave it out",
+         "data.evaluation_path is read only with data.name = \"webdataset\", \"parquet\", \"jsonl\" or \"arrays\" (here: "
+         "\"{}\"); leave it out",
          data.name);
   }
-  if (is_text) {
+  if (!is_images) {
     const std::pair<bool, const char*> of_images[] = {{data.mixup > 0.0, "data.mixup"},
-                                                      {model.label_smoothing > 0.0, "model.label_smoothing"},
+                                                      {is_text && model.label_smoothing > 0.0, "model.label_smoothing"},
                                                       {data.flip, "data.flip"},
                                                       {data.alpha != DataRecipe().alpha, "data.alpha"},
                                                       {data.exif_rotation, "data.exif_rotation"},
                                                       {data.crop_padding > 0, "data.crop_padding"},
                                                       {data.least_area > 0.0, "data.least_area"}};
     for (const auto& [is_set, key] : of_images) {
-      if (is_set) fail(recipe, "{} is for images, not for text; leave it out", key);
+      if (is_set) fail(recipe, "{} is for images, not for {}; leave it out", key, is_text ? "text" : "arrays");
     }
   }
   if (data.name != "tokens" && named.is_tokens && data.tokenizer != "bytes") {

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "weft/base/error.h"
+#include "weft/data/arrays/array_set.h"
 #include "weft/data/images/cifar.h"
 #include "weft/data/images/grouped_images.h"
 #include "weft/data/images/idx_images.h"
@@ -230,6 +231,24 @@ Datasets open_token_data(const Recipe& recipe) {
   return datasets;
 }
 
+/// The training or evaluation part; `set` is the folder of a further evaluation set, or empty.
+std::shared_ptr<Dataset> open_array_part(const Recipe& recipe, const std::string& set, bool training) {
+  const DataRecipe& data = recipe.data;
+  const std::string& own = training || data.evaluation_path.empty() ? data.path : data.evaluation_path;
+  const double split = 1.0 - data.evaluation;
+  const bool is_whole = !set.empty() || !data.evaluation_path.empty();
+  const ArrayPart part = is_whole ? ArrayPart() : training ? ArrayPart{0.0, split} : ArrayPart{split, 1.0};
+  return open_arrays(set.empty() ? own : set, meta_inputs(recipe, 1).front(), meta_target(recipe, 1), part);
+}
+
+Datasets open_array_data(const Recipe& recipe) {
+  Datasets datasets{open_array_part(recipe, "", true), open_array_part(recipe, "", false)};
+  for (const EvaluationRecipe& set : recipe.evaluations) {
+    datasets.others.push_back({set.name, open_array_part(recipe, set.path, false)});
+  }
+  return datasets;
+}
+
 /// A label must mean the same class in every part.
 void check_classes_of_parts(const std::vector<MixPart>& parts) {
   std::string first;
@@ -258,16 +277,16 @@ Datasets open_parts(const Recipe& recipe) {
 OpenedSet open_token_source(Recipe recipe, const std::string& path) {
   recipe.data.skip_bad = true;
   if (const std::shared_ptr<const TokenGroups> documents = open_documents(recipe, path)) {
-    return {.images = nullptr, .tokens = token_source(documents, 0), .strict = nullptr};
+    return {.tokens = token_source(documents, 0)};
   }
   constexpr int64_t kMostIds = int64_t{1} << 32;
   const auto open = [&](int64_t ids) { return std::make_shared<TokenStream>(path, token_type(recipe.data), ids); };
-  return {.images = nullptr, .tokens = open(kMostIds), .strict = open(recipe.model.vocabulary)};
+  return {.tokens = open(kMostIds), .strict = open(recipe.model.vocabulary)};
 }
 
 OpenedSet open_images_of(Recipe recipe, const std::string& set, bool training) {
   recipe.data.skip_bad = true;
-  OpenedSet opened{.images = open_image_source(recipe, set, training), .tokens = nullptr, .strict = nullptr};
+  OpenedSet opened{.images = open_image_source(recipe, set, training)};
   if (recipe.data.name == "image-folder") {
     opened.classes = image_classes(set.empty() ? folder_of_part(recipe.data.path, training) : set);
   }
@@ -292,6 +311,15 @@ std::vector<DataSet> data_sets(const Recipe& recipe) {
   const DataRecipe& data = recipe.data;
   if (data.name == kMixName) return sets_of_mixture(recipe);
   std::vector<DataSet> sets;
+  if (reads_arrays(recipe.model)) {
+    const auto add = [&](const std::string& name, const std::string& set, bool training) {
+      sets.push_back({name, [=] { return OpenedSet{.samples = open_array_part(recipe, set, training)}; }});
+    };
+    add("training", "", true);
+    add("evaluation", "", false);
+    for (const EvaluationRecipe& set : recipe.evaluations) add(set.name, set.path, false);
+    return sets;
+  }
   if (!reads_tokens(recipe.model)) {
     for (const bool training : {true, false}) {
       sets.push_back({training ? "training" : "evaluation", [=] { return open_images_of(recipe, "", training); }});
@@ -314,6 +342,7 @@ std::vector<DataSet> data_sets(const Recipe& recipe) {
 Datasets open_data(const Recipe& recipe) {
   check_model_and_data(recipe);
   if (recipe.data.name == kMixName) return open_parts(recipe);
+  if (reads_arrays(recipe.model)) return open_array_data(recipe);
   return reads_tokens(recipe.model) ? open_token_data(recipe) : open_image_data(recipe);
 }
 

@@ -26,12 +26,13 @@ struct Datasets {
   std::vector<NamedDataset> others = {};  ///< from the sections [[evaluation]]
 };
 
-/// The raw contents of a set, before samples are made: images or tokens.
+/// The raw contents of a set, before samples are made: images or tokens; or the samples of arrays. The others are null.
 struct OpenedSet {
-  std::shared_ptr<const ImageSource> images;  ///< null: tokens
-  std::shared_ptr<const TokenSource> tokens;  ///< null: images
-  std::shared_ptr<const TokenSource> strict;  ///< token files: the same tokens, with ids checked against the vocabulary
-  std::vector<std::string> classes = {};      ///< class names in label order, for a folder of classes
+  std::shared_ptr<const ImageSource> images = nullptr;
+  std::shared_ptr<const TokenSource> tokens = nullptr;
+  std::shared_ptr<const TokenSource> strict = nullptr;  ///< token files: the same tokens, ids checked against the vocabulary
+  std::shared_ptr<const Dataset> samples = nullptr;
+  std::vector<std::string> classes = {};  ///< class names in label order, for a folder of classes
 };
 
 /// A set named in the recipe.

@@ -17,7 +17,9 @@ namespace {
 using R = const Recipe&;
 
 bool is_exported(R r) { return r.model.name == kExportedName; }
-bool is_of_images(R r) { return !reads_tokens(r.model); }
+bool is_of_images(R r) { return !reads_tokens(r.model) && !reads_arrays(r.model); }
+
+bool is_of_labels(R r) { return !reads_tokens(r.model) && has_classes(r.model); }
 
 /// Returns true if the data, or any part of a mixture, satisfies `is`.
 template <class Is>
@@ -47,6 +49,7 @@ constexpr KeyRule kModelRules[] = {
     {"model.path", kRefused, "model.name = \"exported\"", is_exported},
     {"model.blocks", kRefused, "model.name = \"exported\"", is_exported},
     {"model.inputs", kRefused, "model.name = \"exported\"", is_exported},
+    {"model.loss", kRefused, "model.name = \"exported\"", is_exported},
     {"model.layers", kStands},
     {"model.heads", kStands},
     {"model.kv_heads", kStands},
@@ -60,7 +63,8 @@ constexpr KeyRule kModelRules[] = {
     {"model.channels", kStands},
     {"model.image_size", kStands},
     {"model.classes", kStands},
-    {"model.label_smoothing", kRefused, "images", is_of_images},
+    {"model.class_weights", kRefused, "images or arrays, and the cross entropy", is_of_labels},
+    {"model.label_smoothing", kRefused, "images or arrays, and the cross entropy", is_of_labels},
     {"model.tied_embeddings", kStands},
     {"model.dropout", kStands},
     {"model.rope_theta", kStands},
@@ -73,7 +77,7 @@ constexpr KeyRule kModelRules[] = {
 constexpr KeyRule kDataRules[] = {
     {"data.name"},
     {"data.path", kRefused, "a data.name other than \"mix\"", [](R r) { return r.data.name != kMixName; }},
-    {"data.evaluation_path", kRefused, "data.name = \"webdataset\", \"parquet\" or \"jsonl\"",
+    {"data.evaluation_path", kRefused, "data.name = \"webdataset\", \"parquet\", \"jsonl\" or \"arrays\"",
      [](R r) { return named_data(r.data.name).is_files; }},
     {"data.tokenizer", kRefused, "data.name = \"tokens\"", [](R r) { return r.data.name == "tokens"; }},
     {"data.column", kRefused, "data.name = \"jsonl\" or \"parquet\"",
@@ -94,7 +98,7 @@ constexpr KeyRule kDataRules[] = {
     {"data.least_area", kRefused, "images", is_of_images},
     {"data.alpha", kRefused, "image files", has_image_files},
     {"data.exif_rotation", kRefused, "image files", has_image_files},
-    {"data.mixup", kRefused, "images", is_of_images},
+    {"data.mixup", kRefused, "images and the cross entropy", [](R r) { return is_of_images(r) && has_classes(r.model); }},
     {"data.evaluation", kRefused, "data without data.evaluation_path",
      [](R r) { return is_of_images(r) || any_data(r, [](const auto&, const std::string& path) { return path.empty(); }); }},
     {"data.mix.name"},

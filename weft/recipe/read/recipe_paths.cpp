@@ -4,6 +4,8 @@
 
 #include <filesystem>
 
+#include "weft/recipe/build/build_model.h"
+
 namespace weft {
 
 bool is_url(const std::string& path) { return path.find("://") != std::string::npos; }
@@ -25,6 +27,7 @@ std::vector<RecipePath> recipe_paths(const Recipe& recipe) {
     if (!path.empty()) result.push_back({.key = std::move(key), .path = path, .is_kept = is_kept});
   };
   add("model.path", recipe.model.path);
+  if (has_loss_file(recipe.model)) add("model.loss", recipe.model.loss);
   add("model.weights", recipe.model.weights);
   add("model.weight_names", recipe.model.weight_names);
   add("data.path", recipe.data.path);

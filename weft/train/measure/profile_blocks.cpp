@@ -38,11 +38,18 @@ double measure_memory(const Group& group, at::Device device) {
 }
 
 /// Uses its own generator: LibTorch's belongs to the process.
-Batch random_batch(const ModelRecipe& model, int64_t samples) {
+Batch random_batch(const Recipe& recipe, int64_t samples) {
   Batch batch;
+  const ModelRecipe& model = recipe.model;
   const at::Generator generator = at::detail::createCPUGenerator();
   const int64_t tokens = tokens_per_sample(model);
-  if (tokens > 0) {
+  if (reads_arrays(model)) {
+    const auto like = [&](const at::Tensor& x) {
+      return x.is_floating_point() ? at::randn(x.sizes(), generator) : at::zeros(x.sizes(), at::kLong);
+    };
+    for (const at::Tensor& input : meta_inputs(recipe, samples)) batch.inputs.push_back(like(input));
+    batch.target = like(meta_target(recipe, samples));
+  } else if (tokens > 0) {
     batch.inputs = {at::randint(model.vocabulary, {samples, tokens}, generator, at::kLong)};
     batch.target = at::randint(model.vocabulary, {samples, tokens}, generator, at::kLong);
   } else {
@@ -139,7 +146,7 @@ class Profiler {
 
   void train(Trainer& trainer, bool traced) {
     trainer.trace(traced);
-    trainer.step([&] { return random_batch(recipe_.model, micro_batch_); });
+    trainer.step([&] { return random_batch(recipe_, micro_batch_); });
     if (traced) durations_.add(trainer.program(), world_.rank(), trainer.step_times());
   }
 

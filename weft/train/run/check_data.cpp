@@ -160,6 +160,26 @@ void look_at_tokens(const OpenedSet& set, const CheckDataOptions& options, int t
   }
 }
 
+/// Reads every sample; those with a number that is not finite would stop a training.
+void look_at_samples(const Dataset& samples, const CheckDataOptions& options, int threads, SetReport& report) {
+  report.samples = samples.size();
+  std::map<int64_t, std::string> damaged;  // by sample
+  std::mutex mutex;
+  Ticker ticker(options, report.name, report.samples);
+  in_pieces(report.samples, 16, threads, [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) {
+      const Batch sample = samples.get({i}, 0);
+      for (const at::Tensor& values : {sample.inputs.front(), sample.target}) {
+        if (!values.is_floating_point() || values.isfinite().all().item<bool>()) continue;
+        const std::lock_guard lock(mutex);
+        damaged[i] = fmt::format("sample {}: a number is not finite", i);
+      }
+    }
+    ticker.add(end - begin);
+  });
+  for (auto& [sample, reason] : damaged) report.damaged.push_back(std::move(reason));
+}
+
 /// Documents matter only for packing; a stream does not need a count.
 int64_t count_documents(const TokenSource& source, bool packs) {
   try {
@@ -181,6 +201,8 @@ SetReport look_at(const Recipe& recipe, const DataSet& set, const CheckDataOptio
       report.left_out = opened.images->left_out();
       report.passed_over = opened.images->passed_over();
       look_at_images(*opened.images, options, threads, report);
+    } else if (opened.samples) {
+      look_at_samples(*opened.samples, options, threads, report);
     } else {
       report.left_out = opened.tokens->left_out();
       report.passed_over = opened.tokens->passed_over();

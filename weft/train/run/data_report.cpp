@@ -71,6 +71,7 @@ Json set_json(const SetReport& set) {
     }
     json.update({{"images", set.images}, {"height", side(set.height)}, {"width", side(set.width)}, {"classes", classes}});
   }
+  if (set.samples > 0) json["samples"] = set.samples;
   if (set.tokens > 0) {
     json.update({{"tokens", set.tokens}, {"documents", set.documents}, {"largest_id", set.largest_id}});
     json["vocabulary"] = set.vocabulary;
@@ -100,7 +101,8 @@ std::string data_report_text(const DataReport& report) {
     text += printable(set.name) + ": ";
     if (set.images > 0) text += images_text(set);
     if (set.tokens > 0) text += tokens_text(set);
-    if (set.images == 0 && set.tokens == 0) text += "nothing in it can be read";
+    if (set.samples > 0) text += counted(set.samples, "sample");
+    if (set.images == 0 && set.tokens == 0 && set.samples == 0) text += "nothing in it can be read";
     text += "\n";
     if (!set.error.empty()) text += fmt::format("  error: {}\n", printable(set.error));
     const auto list = [](const char* what, const DataNotes& notes) {

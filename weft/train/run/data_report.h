@@ -20,15 +20,16 @@ struct SideSizes {
 struct SetReport {
   std::string name;                   ///< "training"; in a mixture "data.mix.1 (books), training"
   std::string error = {};             ///< why it cannot be opened or fully read; the rest covers what was read; empty: no error
-  int64_t images = 0;                 ///< good and bad ones; 0 for a set of tokens
+  int64_t images = 0;                 ///< good and bad ones; 0 for other sets
+  int64_t samples = 0;                ///< of arrays, good and bad ones
   SideSizes height = {}, width = {};  ///< over the good images
   std::vector<int64_t> class_counts = {};     ///< images by label
   std::vector<std::string> class_names = {};  ///< by label, for folders of classes; empty: labels are plain numbers
-  int64_t tokens = 0;                         ///< 0 for a set of images
+  int64_t tokens = 0;                         ///< 0 for other sets
   int64_t documents = 0;                      ///< 0: unknown
   int64_t largest_id = -1;                    ///< largest token id
   int64_t vocabulary = 0;                     ///< model.vocabulary, the limit on ids
-  std::vector<std::string> damaged = {};      ///< undecodable images: names and reasons, in the order of the set
+  std::vector<std::string> damaged = {};      ///< undecodable images, samples with nan: names and reasons, in the set's order
   DataNotes left_out = {};                    ///< bad data left out of the samples: names and reasons
   DataNotes passed_over = {};                 ///< as Dataset::passed_over()
 };

@@ -9,12 +9,12 @@
 namespace weft {
 namespace {
 
-EvaluationReport report_of(const EvaluationResult& result, const Model& model, bool reads_tokens) {
+EvaluationReport report_of(const EvaluationResult& result, const Model& model, bool of_words) {
   const auto share = [&result](int64_t hits) { return static_cast<double>(hits) / static_cast<double>(result.count); };
   EvaluationReport report{.loss = result.loss};
   if (model.hits) report.accuracy = share(result.hits);
   if (model.top5) report.top5 = share(result.top5);
-  if (reads_tokens) report.perplexity = std::exp(result.loss);
+  if (of_words) report.perplexity = std::exp(result.loss);
   return report;
 }
 
@@ -25,7 +25,7 @@ bool evaluates_average(const Trainer& trainer, const std::string& evaluate) {
 }
 
 EvaluationSets::EvaluationSets(const Recipe& recipe, const Datasets& data, int64_t micro_batch, int shard, int num_shards)
-    : reads_tokens_(reads_tokens(recipe.model)), evaluate_(recipe.run.evaluate) {
+    : of_words_(reads_tokens(recipe.model) && has_classes(recipe.model)), evaluate_(recipe.run.evaluate) {
   sets_.push_back({"", {data.evaluation, micro_batch, shard, num_shards}});
   for (const NamedDataset& set : data.others) sets_.push_back({set.name, {set.data, micro_batch, shard, num_shards}});
 }
@@ -49,7 +49,7 @@ std::vector<EvaluationReport> EvaluationSets::evaluate(Trainer& trainer, int64_t
 void EvaluationSets::evaluate(Trainer& trainer, int64_t steps, bool averaged, std::vector<EvaluationReport>& reports) {
   for (Set& set : sets_) {
     const Stopwatch start;
-    EvaluationReport report = report_of(trainer.evaluate(set.loader), trainer.model().model(), reads_tokens_);
+    EvaluationReport report = report_of(trainer.evaluate(set.loader), trainer.model().model(), of_words_);
     report.set = set.name;
     report.averaged = averaged;
     report.step = trainer.steps_done();

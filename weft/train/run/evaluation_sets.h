@@ -36,7 +36,7 @@ class EvaluationSets {
   void evaluate(Trainer& trainer, int64_t steps, bool averaged, std::vector<EvaluationReport>& reports);
 
   std::vector<Set> sets_;
-  bool reads_tokens_;
+  bool of_words_;         ///< the loss is of tokens, and has a perplexity
   std::string evaluate_;  ///< run.evaluate
 };
 

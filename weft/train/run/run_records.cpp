@@ -35,7 +35,8 @@ constexpr double kResidentEvery_s = 1.0;
 
 /// Accuracy of guessing.
 std::optional<double> chance_of(const Recipe& recipe) {
-  if (reads_tokens(recipe.model) || recipe.model.classes < 2) return std::nullopt;
+  const ModelRecipe& model = recipe.model;
+  if (reads_tokens(model) || reads_arrays(model) || !has_classes(model) || model.classes < 2) return std::nullopt;
   return 1.0 / static_cast<double>(recipe.model.classes);
 }
 

@@ -120,9 +120,11 @@ class Matcher {
   void compare_saved_options() {
     const WeightsOrigin& origin = file_.origin();
     const bool without_shapes = !options_.skip.empty();
-    const std::vector<std::string> lines = option_differences(origin.options, model_.options, without_shapes);
+    std::vector<ModelOption> saved = origin.options;
+    std::erase_if(saved, [](const ModelOption& option) { return option.name == "loss"; });  // weights suit any
+    const std::vector<std::string> lines = option_differences(saved, model_.options, without_shapes);
     if (!lines.empty()) {
-      const bool only_shapes = option_differences(origin.options, model_.options, true).empty();
+      const bool only_shapes = option_differences(saved, model_.options, true).empty();
       fail(fmt::format("{}: these are the weights of another model; set its options{}", clauses(lines),
                        only_shapes ? fmt::format("; {}", kOtherClasses) : ""));
     }
