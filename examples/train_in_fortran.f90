@@ -9,7 +9,7 @@ module weft
     type(c_ptr) :: data = c_null_ptr
     type(c_ptr) :: shape = c_null_ptr
     type(c_ptr) :: strides = c_null_ptr
-    integer(c_int32_t) :: dims = 0, type = 0, borrowed = 0
+    integer(c_int32_t) :: dims = 0, type = 0, borrowed = 0, memory = 0
   end type
 
   type, bind(c) :: weft_step

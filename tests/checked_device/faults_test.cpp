@@ -180,7 +180,52 @@ const Fault kFaults[] = {
        at::accelerator::setDeviceIndex(0);
      },
      "the current device is 1 at the end of work of device 3"},
-    {"MemoryOfAnother", [] { at::from_blob(ones().data_ptr(), {16}, on()).add_(1); }, "the device's allocator did not make"},
+    {"MemoryOfAnother",
+     [] {
+       std::vector<float> host(16);
+       at::from_blob(host.data(), {16}, on()).add_(1);
+     },
+     "the device's allocator did not make"},
+    {"BorrowedIsReadAfterWrite",
+     [] {
+       Written w;
+       at::Tensor sum = at::from_blob(w.tensor.data_ptr<float>() + 4, {8}, on()).sum();
+     },
+     "aten::sum.dim_IntList (launch"},
+    {"BorrowedBesideWhatIsWritten",
+     [] {
+       Written w;
+       w.tensor.record_stream(w.stream);
+       const at::Tensor t = ones();
+       follow(w.stream, stream_of());
+       {
+         const c10::StreamGuard guard(w.stream);
+         t.narrow(0, 0, 4).add_(1);
+       }
+       t.record_stream(w.stream);
+       at::Tensor sum = at::from_blob(t.data_ptr<float>() + 4, {12}, on()).sum();
+     },
+     ""},
+    {"BorrowedBehindTheEnd",
+     [] {
+       const at::Tensor t = ones();
+       at::from_blob(t.data_ptr<float>() + 4, {16}, on()).add_(1);
+     },
+     "a tensor borrows 64 bytes from byte 16 of 64 bytes made by"},
+    {"BorrowedIsFreed",
+     [] {
+       at::Tensor t = ones();
+       at::Tensor borrowed = at::from_blob(t.data_ptr(), {16}, on());
+       t = at::Tensor();
+       borrowed.add_(1);
+     },
+     "or that is freed"},
+    {"BorrowedOnAnotherDevice",
+     [] {
+       const at::Tensor t = ones(1);
+       at::from_blob(t.data_ptr(), {16}, on(0)).add_(1);
+     },
+     "device"},
     {"InstalledTwice", [] { install(); }, "install() is called twice"},
     {"PinnedIsFreedUnderACopy",  // LibTorch's allocator waits for it
      [] {

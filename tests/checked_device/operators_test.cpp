@@ -50,6 +50,15 @@ const Row kRows[] = {
        const at::Tensor z = random({3, 4}, d, at::kComplexFloat), c = z.conj();
        return Tensors{c.resolve_conj(), (c * 2).resolve_conj(), at::matmul(c, z.mT()), c.sum().resolve_conj()};
      }},
+    {"Borrowed",  // a part of another tensor's memory
+     [](const at::Device& d) {
+       const at::Tensor whole = random({6, 8}, d);
+       at::Tensor part = at::from_blob(whole.data_ptr<float>() + 10, {4, 3}, {8, 2}, at::TensorOptions(d));
+       const at::Tensor row = part.narrow(0, 1, 2).t();
+       part.mul_(2);
+       row.narrow(1, 1, 1).add_(whole.narrow(0, 0, 1).sum());
+       return Tensors{part + 1, row.contiguous(), at::matmul(part, row), whole};
+     }},
     {"Negated",
      [](const at::Device& d) {
        return Tensors{at::imag(random({3, 4}, d, at::kComplexFloat).conj()).resolve_neg()};

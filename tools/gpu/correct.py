@@ -15,7 +15,7 @@ VERDICTS = {"ok": OK, "FAILED": FAILED, "-": NOT_RUN}
 # Test programs that run on a device of this type: which tests of each, and which in a dry run.
 # Ranks are threads that share a GPU, and so autograd's thread for it, where tp and cp would wait for each other: check_2 and
 # check_4 train those as processes.
-SUITES = [("test_device", "Table/DeviceParity.*:InBackground/DeviceResume.*-*/tp*:*/cp*:*/pp_tp", "*/dp_gpt2:*/pp_1f1b2")]
+SUITES = [("test_device", "Table/DeviceParity.*:InBackground/DeviceResume.*:DeviceArrays.*-*/tp*:*/cp*:*/pp_tp", "*/dp_gpt2:*/pp_1f1b2")]
 # In a dry run, one of each recipe and one of each kind of option.
 DRY_ROWS = ("gpt, slots", "gpt, offload to host", "llama, bf16", "resnet", "gpt, 2 ranks, zero-3")
 TOOLS = {  # compute-sanitizer's, with its line for no error, and what it needs to see

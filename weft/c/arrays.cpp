@@ -1,7 +1,9 @@
 #include "weft/c/arrays.h"
 
+#include <ATen/Context.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/from_blob.h>
+#include <c10/core/impl/VirtualGuardImpl.h>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <sys/uio.h>
@@ -9,6 +11,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <optional>
 #include <utility>
 
 #include "weft/base/error.h"
@@ -80,31 +83,80 @@ bool is_readable(const char* byte) {
   return ::process_vm_readv(::getpid(), &to, 1, &from, 1, 0) == 1 || errno != EFAULT;
 }
 
-void check_memory(const weft_array& array, int64_t bytes, size_t element, const std::string& name) {
-  const auto* begin = static_cast<const char*>(array.data);
-  if (!begin) throw InputError(fmt::format("{}: data is null", name));
-  if (reinterpret_cast<uintptr_t>(begin) % element != 0) {
-    throw InputError(fmt::format("{}: data is not aligned to its elements of {} bytes", name, element));
+/// The device of this type that has the byte, if one has.
+std::optional<at::Device> device_with(char* byte, at::DeviceType type) {
+  if (type == at::kCPU) return std::nullopt;
+  try {
+    return at::globalContext().getDeviceFromPtr(byte, type);
+  } catch (const c10::Error&) {
+    return std::nullopt;
   }
-  if (!is_readable(begin) || !is_readable(begin + bytes - 1)) {
-    throw InputError(fmt::format("{}: data has fewer than the {} bytes of its shape", name, bytes));
+}
+
+/// Whether the array's memory is the device's, as it says.
+bool is_in_device(const weft_array& array, at::Device device, const std::string& name) {
+  if (array.memory == WEFT_HOST) return false;
+  if (array.memory != WEFT_DEVICE) {
+    throw InputError(fmt::format("{}: memory {} is neither WEFT_HOST nor WEFT_DEVICE", name, array.memory));
   }
+  if (!device.is_cpu()) return true;
+  throw InputError(fmt::format(
+      "{} is memory of a device, but this rank trains on the CPU; pass host memory, or set run.device to the device", name));
+}
+
+[[noreturn]] void refuse_short(const std::string& name, int64_t bytes) {
+  throw InputError(fmt::format("{}: data has fewer than the {} bytes of its shape", name, bytes));
+}
+
+void check_on_device(char* begin, int64_t bytes, at::Device device, const std::string& name) {
+  const std::optional<at::Device> found = device_with(begin, device.type());
+  if (!found) throw InputError(fmt::format("{}: data is no memory of {}, on which this rank trains", name, device.str()));
+  if (*found != device) {
+    throw InputError(fmt::format("{} is memory of {}, but this rank trains on {}", name, found->str(), device.str()));
+  }
+  if (device_with(begin + bytes - 1, device.type()) != found) refuse_short(name, bytes);
+}
+
+void check_on_host(char* begin, int64_t bytes, at::Device device, const std::string& name) {
+  if (is_readable(begin) && is_readable(begin + bytes - 1)) return;
+  if (const auto found = device_with(begin, device.type())) {
+    throw InputError(fmt::format("{} is memory of {}; set its member memory to WEFT_DEVICE", name, found->str()));
+  }
+  refuse_short(name, bytes);
 }
 
 }  // namespace
 
-at::Tensor memory_of(const weft_array* array, const std::string& name) {
+/// Kernels that are queued for the device may still read or write the caller's memory.
+void Arrays::wait() noexcept {
+  if (!has_device_memory_) return;
+  try {
+    const c10::impl::VirtualGuardImpl device(device_.type());
+    device.synchronizeStream(device.getStream(device_));
+  } catch (const std::exception&) {  // of the device, which the next call reports
+  }
+}
+
+at::Tensor Arrays::memory_of(const weft_array* array, const std::string& name) {
   if (!array) throw InputError(fmt::format("{} is null", name));
   const at::ScalarType type = type_of(*array, name);
   const at::IntArrayRef shape = shape_of(*array, name);
+  const bool in_device = is_in_device(*array, device_, name);
   if (std::find(shape.begin(), shape.end(), 0) != shape.end()) return at::empty(shape, at::TensorOptions(type));
   const std::vector<int64_t> strides = strides_of(*array, shape);
-  const size_t element = c10::elementSize(type);
-  check_memory(*array, extent_of(shape, strides, static_cast<int64_t>(element), name), element, name);
-  return at::from_blob(array->data, shape, strides, at::TensorOptions(type));
+  const auto element = static_cast<int64_t>(c10::elementSize(type));
+  const int64_t bytes = extent_of(shape, strides, element, name);
+  if (!array->data) throw InputError(fmt::format("{}: data is null", name));
+  if (reinterpret_cast<uintptr_t>(array->data) % element != 0) {
+    throw InputError(fmt::format("{}: data is not aligned to its elements of {} bytes", name, element));
+  }
+  (in_device ? check_on_device : check_on_host)(static_cast<char*>(array->data), bytes, device_, name);
+  has_device_memory_ |= in_device;
+  const at::TensorOptions options = at::TensorOptions(type).device(in_device ? device_ : at::Device(at::kCPU));
+  return at::from_blob(array->data, shape, strides, options);
 }
 
-at::Tensor tensor_of(const weft_array* array, const ExpectedArray& expected) {
+at::Tensor Arrays::tensor_of(const weft_array* array, const ExpectedArray& expected) {
   const std::string& name = expected.name;
   if (!array) throw InputError(fmt::format("{} is null", name));
   const at::IntArrayRef shape = shape_of(*array, name);
@@ -126,7 +178,7 @@ at::Tensor tensor_of(const weft_array* array, const ExpectedArray& expected) {
                                                 : memory.to(needed, /*non_blocking=*/false, /*copy=*/true).contiguous();
 }
 
-std::vector<at::Tensor> tensors_of(const weft_array* first, int count, const std::vector<ExpectedArray>& expected) {
+std::vector<at::Tensor> Arrays::tensors_of(const weft_array* first, int count, const std::vector<ExpectedArray>& expected) {
   if (count != static_cast<int>(expected.size())) {
     throw InputError(fmt::format("num_inputs is {}; the model takes {}", count, expected.size()));
   }
@@ -141,7 +193,7 @@ std::vector<at::Tensor> tensors_of(const weft_array* first, int count, const std
   return tensors;
 }
 
-void write_to(const weft_array* array, const at::Tensor& value, const std::string& name) {
+void Arrays::write_to(const weft_array* array, const at::Tensor& value, const std::string& name) {
   const at::Tensor memory = memory_of(array, name);
   if (memory.sizes() != value.sizes()) {
     throw InputError(fmt::format("{} has the shape [{}]; the model's has [{}]", name, fmt::join(memory.sizes(), ", "),
@@ -168,7 +220,8 @@ ArrayView::ArrayView(const at::Tensor& value) : value_(value) {
             .type = is_known   ? found->first
                     : is_float ? WEFT_FLOAT32
                                : WEFT_INT64,
-            .borrowed = 1};
+            .borrowed = 1,
+            .memory = WEFT_HOST};
 }
 
 }  // namespace weft::c

@@ -1,8 +1,7 @@
 #include "weft/c/host_trainer.h"
 
 #include <ATen/Parallel.h>
-#include <ATen/ops/index_select.h>
-#include <ATen/ops/tensor.h>
+#include <c10/util/ScopeExit.h>
 #include <fmt/format.h>
 
 #include "weft/base/error.h"
@@ -34,15 +33,17 @@ class Threads {
   int before_;
 };
 
-/// A set that a call passed.
+/// A set that a call passed, for an EvaluationLoader, which reads samples in a row.
 class HostSet : public Dataset {
  public:
   explicit HostSet(Batch all) : all_(std::move(all)) {}
   int64_t size() const override { return all_.target.size(0); }
   Batch get(const std::vector<int64_t>& indices, int64_t /*epoch*/) const override {
-    const at::Tensor rows = at::tensor(indices, at::kLong);
-    Batch batch{.inputs = {}, .target = all_.target.index_select(0, rows)};
-    for (const at::Tensor& input : all_.inputs) batch.inputs.push_back(input.index_select(0, rows));
+    const auto of = [&indices](const at::Tensor& x) {
+      return x.narrow(0, indices.front(), static_cast<int64_t>(indices.size()));
+    };
+    Batch batch{.inputs = {}, .target = of(all_.target)};
+    for (const at::Tensor& input : all_.inputs) batch.inputs.push_back(of(input));
     return batch;
   }
 
@@ -74,11 +75,13 @@ void HostTrainer::make(const World& world) {
   shard_ = mesh.join({"dp", "shard"}).index;
   num_shards_ = plan.layout.data_ranks();
   micro_batch_ = plan.layout.micro_batch / plan.layout.batch_pieces;
+  device_ = device_of(recipe_, world);
+  kept_ = std::make_unique<Arrays>(device_);
   inputs_ = meta_inputs(recipe_, 1);
   target_ = meta_target(recipe_, 1);
   const RunLengths lengths = run_lengths(recipe_, /*training_samples=*/1);
   trainer_ = std::make_unique<Trainer>(mesh, build_model(recipe_.model), optimizer_of(recipe_.optimizer),
-                                       trainer_options(recipe_, plan, lengths, device_of(recipe_, world)));
+                                       trainer_options(recipe_, plan, lengths, device_));
 }
 
 /// As `weft train` does: each loads the other's checkpoints.
@@ -94,13 +97,13 @@ void HostTrainer::register_run() {
   trainer_->register_state(kRunStateName, {.tensors = {}, .save = text, .load = [](const std::string& /*text*/) {}});
 }
 
-Batch HostTrainer::batch_of(const HostBatch& batch, int64_t samples, bool has_target) const {
+Batch HostTrainer::batch_of(Arrays& arrays, const HostBatch& batch, int64_t samples, bool has_target) const {
   std::vector<ExpectedArray> expected;
   for (const at::Tensor& input : inputs_) {
     expected.push_back({fmt::format("input {}", expected.size()), input, samples});
   }
-  Batch tensors{.inputs = tensors_of(batch.inputs, batch.num_inputs, expected), .target = {}};
-  if (has_target) tensors.target = tensor_of(batch.target, {"target", target_, tensors.inputs.front().size(0)});
+  Batch tensors{.inputs = arrays.tensors_of(batch.inputs, batch.num_inputs, expected), .target = {}};
+  if (has_target) tensors.target = arrays.tensor_of(batch.target, {"target", target_, tensors.inputs.front().size(0)});
   return tensors;
 }
 
@@ -110,7 +113,8 @@ std::pair<int64_t, int64_t> HostTrainer::share() const {
 }
 
 weft_step HostTrainer::step(const HostBatch& batch) {
-  const Batch tensors = batch_of(batch, share().second, /*has_target=*/true);
+  Arrays arrays(device_);
+  const Batch tensors = batch_of(arrays, batch, share().second, /*has_target=*/true);
   const double rate = trainer_->learning_rate();
   const StepResult result = trainer_->step(tensors);
   return {.step = trainer_->steps_done(),
@@ -127,7 +131,8 @@ void HostTrainer::with_evaluated(const std::function<void()>& call) {
 }
 
 weft_evaluation HostTrainer::evaluate(const HostBatch& set) {
-  const auto data = std::make_shared<HostSet>(batch_of(set, -1, /*has_target=*/true));
+  Arrays arrays(device_);
+  const auto data = std::make_shared<HostSet>(batch_of(arrays, set, -1, /*has_target=*/true));
   EvaluationLoader loader(data, micro_batch_, shard_, num_shards_);
   EvaluationResult result;
   with_evaluated([&] { result = trainer_->evaluate(loader); });
@@ -135,14 +140,20 @@ weft_evaluation HostTrainer::evaluate(const HostBatch& set) {
 }
 
 void HostTrainer::predict(const HostBatch& batch, const weft_array* outputs, int num_outputs) {
-  const Batch tensors = batch_of(batch, -1, /*has_target=*/false);
+  Arrays arrays(device_);
+  const Batch tensors = batch_of(arrays, batch, -1, /*has_target=*/false);
   if (!outputs) throw InputError("outputs is null");
   Tensors predicted;
   with_evaluated([&] { predicted = trainer_->predict(tensors); });
   if (static_cast<int>(predicted.size()) != num_outputs && !predicted.empty()) {
     throw InputError(fmt::format("num_outputs is {}; the model has {}", num_outputs, predicted.size()));
   }
-  for (size_t i = 0; i < predicted.size(); ++i) write_to(outputs + i, predicted[i], fmt::format("output {}", i));
+  for (size_t i = 0; i < predicted.size(); ++i) arrays.write_to(outputs + i, predicted[i], fmt::format("output {}", i));
+}
+
+int64_t HostTrainer::load(const std::string& path) {
+  const auto filled = c10::make_scope_exit([this] { kept_->wait(); });
+  return trainer_->load(path).step;
 }
 
 void HostTrainer::load_weights(const std::string& path, const WeightsOptions& options) {
@@ -153,7 +164,7 @@ void HostTrainer::load_weights(const std::string& path, const WeightsOptions& op
 }
 
 void HostTrainer::keep(const std::string& name, const weft_array* value) {
-  const at::Tensor memory = memory_of(value, "value");
+  const at::Tensor memory = kept_->memory_of(value, "value");
   if (!memory.is_contiguous()) throw InputError("value has gaps; a kept array must be in C order, without gaps");
   trainer_->register_state(name, {.tensors = {{"value", memory}}});
 }

@@ -39,7 +39,7 @@ class HostTrainer {
   void predict(const HostBatch& batch, const weft_array* outputs, int num_outputs);
 
   void save(const std::string& path, bool replace) { trainer_->save(path, {.replace = replace}); }
-  int64_t load(const std::string& path) { return trainer_->load(path).step; }
+  int64_t load(const std::string& path);
   void load_weights(const std::string& path, const WeightsOptions& options = {});
   void keep(const std::string& name, const weft_array* value);
   void visit_weights(weft_visit visit, void* context);
@@ -48,17 +48,19 @@ class HostTrainer {
   void make(const World& world);
   void register_run();
   /// The batch as tensors; `samples` below 0: any number.
-  Batch batch_of(const HostBatch& batch, int64_t samples, bool has_target) const;
+  Batch batch_of(Arrays& arrays, const HostBatch& batch, int64_t samples, bool has_target) const;
   /// Runs `call` with the averaged weights, if the recipe evaluates those.
   void with_evaluated(const std::function<void()>& call);
 
   Log log_;
   Recipe recipe_;
+  at::Device device_ = at::kCPU;
   int shard_ = 0;  ///< this rank's index among those with other samples
   int num_shards_ = 1;
-  int64_t micro_batch_ = 1;  ///< samples per forward of an evaluation
-  Tensors inputs_;           ///< shapes and types, on the meta device
-  at::Tensor target_;        ///< the same
+  int64_t micro_batch_ = 1;       ///< samples per forward of an evaluation
+  Tensors inputs_;                ///< shapes and types, on the meta device
+  at::Tensor target_;             ///< the same
+  std::unique_ptr<Arrays> kept_;  ///< by keep()
   std::unique_ptr<Trainer> trainer_;
 };
 

@@ -42,8 +42,13 @@ void weft_world_free(weft_world* world);                        // trainers made
 // --- arrays ------------------------------------------------------------------------------------------------------------------
 
 enum { WEFT_FLOAT32 = 1, WEFT_FLOAT64 = 2, WEFT_INT32 = 3, WEFT_INT64 = 4 };
+enum { WEFT_HOST = 0, WEFT_DEVICE = 1 };
 
-// An array in host memory, of the caller's. The first dimension counts samples.
+// An array of the caller's, whose first dimension counts samples. Set members that you do not use to 0.
+//
+// WEFT_DEVICE is memory of the GPU on which this rank trains (run.device). Work on it before a call must be done, or be in a
+// stream that the default stream waits for (in CUDA all but those made with cudaStreamNonBlocking). When the call returns, its
+// own is done.
 typedef struct weft_array {
   void* data;
   const int64_t* shape;    // [dims]
@@ -51,6 +56,7 @@ typedef struct weft_array {
   int32_t dims;
   int32_t type;      // WEFT_FLOAT32 to WEFT_INT64
   int32_t borrowed;  // inputs and targets: 0: copied first; 1: read in place until the call returns, unless of another type
+  int32_t memory;    // WEFT_HOST or WEFT_DEVICE
 } weft_array;
 
 // --- training ----------------------------------------------------------------------------------------------------------------
@@ -114,7 +120,7 @@ int weft_trainer_load_weights(weft_trainer* trainer, const char* path);
 // Its memory must stay until the trainer is freed. On all ranks, before load().
 int weft_trainer_keep(weft_trainer* trainer, const char* name, const weft_array* value);
 
-// Takes a weight, whole, which is gone after the call.
+// Takes a weight, whole, on the host, which is gone after the call.
 typedef void (*weft_visit)(void* context, const char* name, const weft_array* value);
 // Visits all weights and buffers by name, whole, in any layout. Collective.
 int weft_trainer_visit_weights(weft_trainer* trainer, weft_visit visit, void* context);

@@ -127,7 +127,9 @@ struct Hooks final : public at::PrivateUse1HooksInterface {
   c10::DeviceIndex maybeExchangeDevice(c10::DeviceIndex device) const override { return exchangeDevice(device); }
   const at::Generator& getDefaultGenerator(c10::DeviceIndex device) const override { return default_generator(device); }
   at::Generator getNewGenerator(c10::DeviceIndex device) const override { return new_generator(device); }
-  at::Device getDeviceFromPtr(void*) const override { return {kDevice, getCurrentDevice()}; }
+  at::Device getDeviceFromPtr(void* address) const override {
+    return {kDevice, static_cast<c10::DeviceIndex>(device_of_address(address))};
+  }
   bool isPinnedPtr(const void* address) const override { return is_pinned(address); }
   c10::Allocator* getPinnedMemoryAllocator() const override { return pinned_allocator(); }
   void resizePrivateUse1Bytes(const c10::Storage&, size_t) const override {

@@ -26,7 +26,7 @@ struct Region {
   uint64_t number = 0;
   const char* made_by = "";
   int device = 0;
-  bool freed = false;
+  Allocation* live = nullptr;  ///< null: freed
   Access last;
 };
 
@@ -93,7 +93,7 @@ void release_allocation(void* context) {
     s.devices[static_cast<size_t>(a->device)].memory.allocated -= rounded(a->bytes);
     const auto region = s.regions.find(a->address);
     if (region != s.regions.end()) {
-      region->second.freed = true;
+      region->second.live = nullptr;
       s.freed.push_back(a->address);
       if (s.freed.size() > kMostFreed) {
         s.regions.erase(s.freed.front());
@@ -189,7 +189,7 @@ Allocation* add_allocation(c10::Storage backing, int device) {
   arena.memory.allocated += rounded(bytes);
   arena.memory.peak_allocated = std::max(arena.memory.peak_allocated, arena.memory.allocated);
   ++counts_here().allocations;
-  s.regions.emplace(a->address, Region{bytes, a->number, a->made_by, device, false, {}});
+  s.regions.emplace(a->address, Region{bytes, a->number, a->made_by, device, a, {}});
   return a;
 }
 
@@ -203,20 +203,70 @@ c10::DataPtr make_allocation(c10::Storage backing, int device) {
 
 uint64_t last_allocation() { return arenas().allocations; }
 
+namespace {
+
+bool is_own(const c10::DataPtr& data) { return data.get_deleter() == &release_allocation; }
+
+/// Bytes of the allocation before the address.
+size_t bytes_before(const Allocation& a, const void* address) {
+  return static_cast<size_t>(static_cast<const char*>(address) - a.address);
+}
+
+/// Under order_mutex().
+Allocation& allocation_at(const void* address) {
+  const auto* at = static_cast<const char*>(address);
+  const auto& regions = arenas().regions;
+  auto region = regions.upper_bound(at);
+  const bool is_after_one = region != regions.begin();
+  if (is_after_one) --region;
+  TORCH_CHECK(is_after_one && region->second.live != nullptr && at < region->first + region->second.bytes,
+              "checked device: memory at ", address,
+              " that the device's allocator did not make, or that is freed (from_blob?)");
+  return *region->second.live;
+}
+
+}  // namespace
+
 Allocation& allocation_of(const c10::StorageImpl& storage) {
   const c10::DataPtr& data = storage.data_ptr();
-  TORCH_CHECK(data.get_deleter() == &release_allocation, "checked device: memory at ", data.get(),
-              " that the device's allocator did not make (from_blob?)");
-  return *static_cast<Allocation*>(data.get_context());
+  if (is_own(data)) return *static_cast<Allocation*>(data.get_context());
+  const std::lock_guard lock(order_mutex());
+  Allocation& a = allocation_at(data.get());
+  TORCH_CHECK(bytes_before(a, data.get()) + storage.nbytes() <= a.bytes, "checked device: a tensor borrows ", storage.nbytes(),
+              " bytes from byte ", bytes_before(a, data.get()), " of ", a.bytes, " bytes made by ", a.made_by);
+  return a;
 }
 
 Allocation& allocation_of(const at::Tensor& tensor) { return allocation_of(*tensor.storage().unsafeGetStorageImpl()); }
 
+int64_t elements_before(const at::Tensor& tensor) {
+  const c10::DataPtr& data = tensor.storage().data_ptr();
+  if (is_own(data)) return 0;
+  const size_t bytes = bytes_before(allocation_of(tensor), data.get());
+  TORCH_CHECK(bytes % tensor.element_size() == 0, "checked device: a tensor of ", tensor.dtype(), " borrows memory from byte ",
+              bytes, " on");
+  return static_cast<int64_t>(bytes / tensor.element_size());
+}
+
+int device_of_address(const void* address) {
+  const std::lock_guard lock(order_mutex());
+  return allocation_at(address).device;
+}
+
 bool is_on_device(const at::Tensor& tensor) { return tensor.defined() && tensor.device().type() == kDevice; }
 
-at::Tensor on_cpu(const at::Tensor& tensor) {
-  Allocation& a = allocation_of(tensor);
-  auto cpu = at::detail::make_tensor<c10::TensorImpl>(c10::Storage(a.backing), c10::DispatchKeySet(c10::DispatchKey::CPU),
+c10::Storage backing_of(const c10::Storage& storage) {
+  const Allocation& a = allocation_of(*storage.unsafeGetStorageImpl());
+  if (is_own(storage.data_ptr())) return a.backing;
+  void* const begin = static_cast<char*>(a.backing.mutable_data()) + bytes_before(a, storage.data());
+  const auto free = [](void* held) { delete static_cast<c10::Storage*>(held); };
+  return {c10::Storage::use_byte_size_t(), storage.nbytes(), {begin, new c10::Storage(a.backing), free, c10::kCPU}};
+}
+
+at::Tensor on_cpu(const at::Tensor& tensor) { return on_cpu(tensor, backing_of(tensor.storage())); }
+
+at::Tensor on_cpu(const at::Tensor& tensor, const c10::Storage& backing) {
+  auto cpu = at::detail::make_tensor<c10::TensorImpl>(c10::Storage(backing), c10::DispatchKeySet(c10::DispatchKey::CPU),
                                                       tensor.dtype());
   cpu.unsafeGetTensorImpl()->set_sizes_and_strides(tensor.sizes(), tensor.strides(), tensor.storage_offset());
   cpu._set_conj(tensor.is_conj());
@@ -237,7 +287,7 @@ void check_access(Allocation& allocation, const std::vector<ByteRange>& ranges, 
 }
 
 void record_on_stream(const c10::DataPtr& data, const c10::Stream& stream) {
-  if (data.get_deleter() != &release_allocation) return;
+  if (!is_own(data)) return;
   const std::lock_guard lock(order_mutex());
   if (is_dropped(Ordering::record_stream, stream.device_index())) return;
   static_cast<Allocation*>(data.get_context())->recorded.push_back(actor_of(stream));
@@ -277,9 +327,9 @@ int describe_address(const void* address, char* text, size_t length) {
     return std::snprintf(text, length,
                          "byte %zu of %zu bytes%s of device %d, made by %s (allocation %lu), last used by %s (launch %lu)",
                          byte, region.bytes,
-                         region.freed          ? ", freed,"
-                         : byte < region.bytes ? ""
-                                               : " (behind their end)",
+                         region.live == nullptr ? ", freed,"
+                         : byte < region.bytes  ? ""
+                                                : " (behind their end)",
                          region.device, region.made_by, static_cast<unsigned long>(region.number), region.last.what,
                          static_cast<unsigned long>(region.last.launch));
   }

@@ -41,12 +41,20 @@ c10::DataPtr make_allocation(c10::Storage backing, int device);
 /// Number of the newest allocation. Under order_mutex().
 uint64_t last_allocation();
 
-/// Throws for memory of this device that device_allocator() did not make, as from_blob's.
+/// The allocation that a storage has, or borrows, as from_blob's do. Throws for memory that device_allocator() did not make, or
+/// that is freed.
 Allocation& allocation_of(const c10::StorageImpl& storage);
 Allocation& allocation_of(const at::Tensor& tensor);
+/// Elements from the allocation's first byte to the tensor's storage: 0 unless that is borrowed.
+int64_t elements_before(const at::Tensor& tensor);
+/// The device that has this address in use. Throws if none has.
+int device_of_address(const void* address);
 bool is_on_device(const at::Tensor& tensor);
 
+/// A storage of the CPU with the same bytes: of a borrowed one, the part that is borrowed.
+c10::Storage backing_of(const c10::Storage& storage);
 /// A tensor of the CPU with the same bytes, sizes and strides.
+at::Tensor on_cpu(const at::Tensor& tensor, const c10::Storage& backing);
 at::Tensor on_cpu(const at::Tensor& tensor);
 
 /// Bytes of its storage that a tensor uses; several ranges where its strides leave gaps.

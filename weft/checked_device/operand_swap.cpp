@@ -36,9 +36,7 @@ void OperandSwap::to_cpu(c10::IValue& value, bool writes) {
   } else if (value.isStorage()) {
     const c10::Storage storage = value.toStorage();
     if (storage.device_type() != kDevice) return;
-    Allocation& a = allocation_of(*storage.unsafeGetStorageImpl());
-    keep(storage, a.backing);
-    value = a.backing;
+    value = keep(storage);
   }
 }
 
@@ -65,16 +63,16 @@ at::Tensor OperandSwap::to_cpu(const at::Tensor& tensor, bool writes) {
               static_cast<int>(tensor.device().index()));
   Allocation& a = allocation_of(tensor);
   if (touches_) await_movements(a, writes);
-  operands_.push_back({tensor, on_cpu(tensor), writes, &a});
-  keep(tensor.storage(), a.backing);
+  const c10::Storage backing = keep(tensor.storage());
+  operands_.push_back({tensor, on_cpu(tensor, backing), backing, writes, &a});
   return operands_.back().cpu;
 }
 
-void OperandSwap::keep(const c10::Storage& device, const c10::Storage& cpu) {
+c10::Storage OperandSwap::keep(const c10::Storage& device) {
   for (const auto& [known, backing] : storages_) {
-    if (known.unsafeGetStorageImpl() == device.unsafeGetStorageImpl()) return;
+    if (known.unsafeGetStorageImpl() == device.unsafeGetStorageImpl()) return backing;
   }
-  storages_.emplace_back(device, cpu);
+  return storages_.emplace_back(device, backing_of(device)).second;
 }
 
 c10::Storage OperandSwap::device_storage(const c10::Storage& cpu) {
@@ -120,13 +118,12 @@ void OperandSwap::take_back() {
 void OperandSwap::take_back(Operand& operand) {
   c10::TensorImpl* impl = operand.device.unsafeGetTensorImpl();
   const at::Tensor& cpu = operand.cpu;
-  if (cpu.storage().unsafeGetStorageImpl() != operand.allocation->backing.unsafeGetStorageImpl()) {
+  if (cpu.storage().unsafeGetStorageImpl() != operand.backing.unsafeGetStorageImpl()) {
     impl->set_storage_keep_dtype(device_storage(cpu.storage()));
-  } else if (operand.allocation->backing.nbytes() != operand.device.storage().nbytes()) {  // it has grown
+  } else if (operand.backing.nbytes() != operand.device.storage().nbytes()) {  // it has grown
     c10::StorageImpl* storage = operand.device.storage().unsafeGetStorageImpl();
-    const c10::Storage backing = operand.allocation->backing;
-    storage->set_data_ptr_noswap(make_allocation(backing, operand.allocation->device));
-    storage->set_nbytes(backing.nbytes());
+    storage->set_data_ptr_noswap(make_allocation(operand.backing, operand.allocation->device));
+    storage->set_nbytes(operand.backing.nbytes());
     operand.allocation = &allocation_of(*storage);
     made_.push_back(operand.allocation);
   }

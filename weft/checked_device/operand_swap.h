@@ -38,6 +38,7 @@ class OperandSwap {
 
   struct Operand {
     at::Tensor device, cpu;
+    c10::Storage backing;
     bool writes = false;
     Allocation* allocation = nullptr;
   };
@@ -47,7 +48,7 @@ class OperandSwap {
  private:
   at::Tensor to_cpu(const at::Tensor& tensor, bool writes);
   at::Tensor to_device(const at::Tensor& tensor);
-  void keep(const c10::Storage& device, const c10::Storage& cpu);
+  c10::Storage keep(const c10::Storage& device);  ///< returns the CPU's for it
   c10::Storage device_storage(const c10::Storage& cpu);
   void take_back(Operand& operand);
 

@@ -23,7 +23,8 @@ std::vector<ByteRange> ranges_of(const at::Tensor& tensor) {
     run += dims[outer].first * (dims[outer].second - 1);
     ++outer;
   }
-  int64_t count = 1, last = tensor.storage_offset() + run - 1;
+  const int64_t first = elements_before(tensor) + tensor.storage_offset();
+  int64_t count = 1, last = first + run - 1;
   for (size_t d = outer; d < dims.size(); ++d) {
     count *= dims[d].second;
     last += dims[d].first * (dims[d].second - 1);
@@ -32,8 +33,8 @@ std::vector<ByteRange> ranges_of(const at::Tensor& tensor) {
   const auto range = [&](int64_t begin, int64_t end) {
     return ByteRange{static_cast<size_t>(begin * bytes), static_cast<size_t>(end * bytes)};
   };
-  if (static_cast<size_t>(count) > kMostRanges) return {range(tensor.storage_offset(), last + 1)};
-  std::vector<int64_t> begins{tensor.storage_offset()};
+  if (static_cast<size_t>(count) > kMostRanges) return {range(first, last + 1)};
+  std::vector<int64_t> begins{first};
   for (size_t d = outer; d < dims.size(); ++d) {
     const size_t before = begins.size();
     for (int64_t i = 1; i < dims[d].second; ++i) {

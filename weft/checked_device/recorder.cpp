@@ -114,7 +114,7 @@ std::string Recorder::text_of(const at::Tensor& tensor) {
   } else {
     out << " new " << made_.try_emplace(&allocation, made_.size()).first->second;
   }
-  out << " + " << tensor.storage_offset();
+  out << " + " << elements_before(tensor) + tensor.storage_offset();
   return out.str();
 }
 
