@@ -27,7 +27,8 @@ class Sdist(unittest.TestCase):
         folder = tempfile.TemporaryDirectory(dir="/var/tmp")
         cls.addClassCleanup(folder.cleanup)
         cls.folder = pathlib.Path(folder.name)
-        cls.python = re.search(r"^_Python3_EXECUTABLE:INTERNAL=(.*)$", (BUILD / "CMakeCache.txt").read_text(), re.MULTILINE)[1]
+        found = re.search(r"^_Python3_EXECUTABLE:INTERNAL=(.*)$", (BUILD / "CMakeCache.txt").read_text(), re.MULTILINE)[1]
+        cls.python = run([found, "-c", "import sys; print(sys.executable)"]).strip()  # it may be a script that looks at the folder it is in
         cls.sdist = cls.make_sdist(cls.folder)
         with tarfile.open(cls.sdist) as archive:
             cls.entries = archive.getmembers()
@@ -80,7 +81,7 @@ class Sdist(unittest.TestCase):
         expected = pathlib.Path(run([ROOT / "tools/wheel", self.folder / "expected"], env={**os.environ, "WHEEL_BUILD": str(BUILD)}).strip())
         namespace = ["unshare", "--mount", *(["--map-root-user"] if os.geteuid() else [])]
         pip = [self.python, "-m", "pip", "--isolated", "--disable-pip-version-check", "wheel", "--no-index", "--no-deps", "-w", self.folder / "built", ROOT]
-        run([*namespace, "sh", "-c", 'mount --bind "$0" "$1" && shift && exec "$@"', self.sources, ROOT, *pip], deadline_s=550, cwd="/",
+        run([*namespace, "sh", "-c", 'mount --bind "$0" "$1" && shift && cd / && exec "$@"', self.sources, ROOT, *pip], deadline_s=550,
             env={**os.environ, "LIBTORCH_ROOT": f"{CACHE}/libtorch-2.11.0/torch", "ARROW_ROOT": f"{CACHE}/arrow-26.0.0/pyarrow"})
         with zipfile.ZipFile(expected) as one, zipfile.ZipFile(self.folder / "built" / expected.name) as other:
             self.assertEqual(other.namelist(), one.namelist())
