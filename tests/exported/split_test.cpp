@@ -82,6 +82,7 @@ TEST(ExportedSplits, what_cannot_be_split_is_refused_with_what_to_do) {
       {{.columns = "h.*.qkv", .rows = "h.*.out"}, "this takes some that is no whole segment"},
       {{.columns = "h.*.out"}, "the norm is over that dimension"},
       {{.rows = "h.*.down", .vocabulary = "h.*.up"}, "but the layer takes parts of its last dimension"},
+      {{.columns = "wte, head"}, "an embedding is split by its entries"},
       {{.columns = "head"}, "split the layer of the logits by model.tp_vocabulary"},
   };
   for (const auto& c : cases) {

@@ -3,6 +3,7 @@
 #include <c10/util/Exception.h>
 #include <fmt/core.h>
 
+#include <cmath>
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -44,7 +45,8 @@ void check_loss(LossValue& value, const Tensors& outputs) {
   }
   if (value.weight.defined() && value.weight.is_cpu()) {
     const double weight = value.weight.item<double>();
-    if (!(weight >= 0.0)) throw InputError(fmt::format("loss: LossValue::weight is {}; it must be at least 0", weight));
+    if (!std::isfinite(weight) || weight < 0.0)
+      throw InputError(fmt::format("loss: LossValue::weight is {}; it must be a number from 0", weight));
   }
   if (outputs.empty() || !outputs.front().defined() || outputs.front().is_cpu()) return;
   const at::Device device = outputs.front().device();

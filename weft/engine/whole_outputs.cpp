@@ -30,6 +30,13 @@ const Split* last_split(const FlatModel& model, int block) {
 
 /// Split of the layer that makes the model's outputs; with tied weights it belongs to another block.
 const Split* split_of_outputs(const FlatModel& model) {
+  if (const std::optional<std::string>& layer = model.model().output_layer) {
+    const auto& params = model.params();
+    const auto found = std::find_if(params.begin(), params.end(), [&](const Param& param) {
+      return !layer->empty() && param.split && param.split->layer == *layer && param.shape.size() >= 2;
+    });
+    return found == params.end() ? nullptr : &*found->split;
+  }
   const int block = model.num_blocks() - 1;
   const Split* split = last_split(model, block);
   const std::vector<int>& uses = model.model().blocks[block].uses;

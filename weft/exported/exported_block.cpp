@@ -56,10 +56,13 @@ class ExportedBlock : public Block, public ChecksSplits, public HasKind {
 
   std::string kind() const override {
     std::string text = operations_text(run_.operations);
+    text += fmt::format("in {} out {} of {} {} {}\n", run_.inputs, run_.outputs, run_.samples_input, run_.samples_dim,
+                        run_.samples_factor);
     for (size_t i = 0; i < held_.size(); ++i) {
       const HeldTensor& held = *held_[i];
-      text += fmt::format("{} {} {} {}; ", run_.held[i].first, static_cast<int>(held.kind), held.is_trained,
-                          (held.parameter ? held.parameter->value : held.value).sizes());
+      const at::Tensor& value = held.parameter ? held.parameter->value : held.value;
+      text += fmt::format("{} {} {} {} {}; ", run_.held[i].first, static_cast<int>(held.kind), held.is_trained, value.sizes(),
+                          static_cast<int>(value.scalar_type()));
     }
     return text;
   }

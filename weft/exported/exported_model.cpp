@@ -183,9 +183,15 @@ Model exported_model(const ExportedModelOptions& o) {
   model.options.insert(model.options.end(), loss.options.begin(), loss.options.end());
   for (DraftBlock& draft : drafts_of(graph, tensors, o, model.splits)) {
     const std::string name = draft.operations.name;
+    model.output_layer = draft.operations.split_output;  // of the last block
     model.blocks.push_back({name, "",
                             exported_block(std::move(draft.operations), std::move(draft.held), std::move(draft.owned)),
                             std::vector<int>(draft.uses.begin(), draft.uses.end())});
+  }
+  if (!model.output_layer->empty() && !model.loss.takes_parts()) {
+    throw InputError(fmt::format(
+        "model.tp_vocabulary: '{}' makes the logits, whose loss takes parts only as cross entropy of tokens; leave it whole",
+        *model.output_layer));
   }
   return model;
 }

@@ -33,9 +33,9 @@ PartsCall::Rule PartsCall::rule() const {
   static const std::map<std::string_view, Rule> rules = {
       {"aten::clone", &PartsCall::elementwise},
       {"aten::contiguous", &PartsCall::elementwise},
-      {"aten::to", &PartsCall::elementwise},
+      {"aten::to", &PartsCall::as_first},
       {"aten::_to_copy", &PartsCall::elementwise},
-      {"aten::type_as", &PartsCall::elementwise},
+      {"aten::type_as", &PartsCall::as_first},
       {"aten::detach", &PartsCall::elementwise},
       {"aten::alias", &PartsCall::elementwise},
       {"aten::masked_fill", &PartsCall::elementwise},
@@ -98,6 +98,7 @@ SplitCall PartsCall::run() {
 
 void PartsCall::fail(const std::string& text, const std::string& instead) const {
   const auto divided = std::find_if(taken_.begin(), taken_.end(), [&](const Taken& x) { return form_of(x) != nullptr; });
+  if (divided == taken_.end()) refuse_node(state_.graph, node_, "it takes parts by no name of its own; export it again");
   refuse_node(state_.graph, node_,
               fmt::format("'{}' is divided over the ranks of tp, but {}; {}leave the layer before it out of model.tp_columns",
                           shortened(divided->value), text, instead));
@@ -122,6 +123,11 @@ const SplitForm& PartsCall::first_form() const {
   const SplitForm* const form = taken_.empty() ? nullptr : form_of(taken_.front());
   if (form == nullptr) fail("its first argument is whole");
   return *form;
+}
+
+const ExportedArgument& PartsCall::given(const std::string& name) const {
+  if (argument(name) == nullptr) fail(fmt::format("its '{}' is missing", name));
+  return *argument(name);
 }
 
 const ExportedArgument* PartsCall::argument(const std::string& name) const { return argument_named(node_, name); }
@@ -167,9 +173,17 @@ void PartsCall::take_beside(const Taken& whole, int64_t dim, const SplitForm& fo
   if (is_written) fail(fmt::format("it writes parts into '{}', which is whole", shortened(whole.value)));
   if (dim >= 0 && shape.dims[static_cast<size_t>(dim)].size > 1) {
     if (form.segments > 1 || form.is_padded) fail(fmt::format("'{}' beside it is whole", shortened(whole.value)));
+    state_.sources.divide(form.source, shape.dims[static_cast<size_t>(dim)].size);
     call_.changes.push_back({SplitChange::Kind::parted, whole.argument, whole.element, dim});
-  } else if (at::isFloatingType(shape.type)) {
+  } else {
     call_.changes.push_back({SplitChange::Kind::copied, whole.argument, whole.element, 0, state_.flow.is_changed(whole.value)});
+  }
+}
+
+void PartsCall::take_rest_beside(const SplitForm& form) {
+  for (size_t i = 1; i < taken_.size(); ++i) {
+    if (form_of(taken_[i]) != nullptr) fail(fmt::format("so is '{}' beside it", shortened(taken_[i].value)));
+    take_beside(taken_[i], -1, form);
   }
 }
 
@@ -185,6 +199,7 @@ SplitForm PartsCall::meet(int64_t rank_of_all) {
     if (met) here.source = state_.sources.join(met->source, here.source);
     met = here;
   }
+  if (!met) fail("it takes none");
   for (const Taken& taken : taken_) {
     if (form_of(taken) == nullptr) take_beside(taken, met->dim - (rank_of_all - rank(taken)), *met);
   }
@@ -195,6 +210,11 @@ void PartsCall::elementwise() {
   int64_t most = 0;
   for (const Taken& taken : taken_) most = std::max(most, rank(taken));
   give_all(meet(most));
+}
+
+/// What follows the first argument gives a type alone.
+void PartsCall::as_first() {
+  if (form_of(taken_.front()) != nullptr) give_all(*form_of(taken_.front()));
 }
 
 void PartsCall::dropout() {
@@ -230,12 +250,13 @@ void PartsCall::reduce() {
 void PartsCall::norm() {
   const SplitForm& form = first_form();
   if (form.dim >= rank(taken_.front()) - rank_of_list("normalized_shape")) fail("the norm is over that dimension");
-  for (size_t i = 1; i < taken_.size(); ++i) take_beside(taken_[i], -1, form);
+  take_rest_beside(form);
   give_all(form);
 }
 
 void PartsCall::product() {
-  const Taken &a = taken_.at(0), &b = taken_.at(1);
+  if (taken_.size() != 2) fail("this is no product of two");
+  const Taken &a = taken_[0], &b = taken_[1];
   const SplitForm *const of_a = form_of(a), *const of_b = form_of(b);
   const int64_t most = std::max(rank(a), rank(b));
   const bool a_by_batch = of_a != nullptr && of_a->dim < rank(a) - 2, b_by_batch = of_b != nullptr && of_b->dim < rank(b) - 2;
@@ -252,13 +273,13 @@ void PartsCall::product() {
 void PartsCall::whole_linear() {
   const SplitForm& form = first_form();
   if (form.dim == rank(taken_.front()) - 1) fail("this layer takes whole rows", "put it into model.tp_rows, or ");
-  for (size_t i = 1; i < taken_.size(); ++i) take_beside(taken_[i], -1, form);
+  take_rest_beside(form);
   give_all(form);
 }
 
 void PartsCall::attention() {
   const ExportedArgument* const p = argument("dropout_p");
-  const bool drops = p != nullptr && (p->numbers.empty() || p->numbers.front() != 0.0);
+  const bool drops = p != nullptr && p->numbers != std::vector<double>{0.0} && p->integers != std::vector<int64_t>{0};
   if (drops)
     fail("attention drops at random within, differently on each rank: export it without dropout, or with torch.nn.Dropout");
   const SplitForm form = meet(rank(taken_.front()));

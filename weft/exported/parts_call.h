@@ -41,6 +41,7 @@ class PartsCall {
   Rule rule() const;
   [[noreturn]] void fail(const std::string& text, const std::string& instead = "") const;
   const ExportedArgument* argument(const std::string& name) const;
+  const ExportedArgument& given(const std::string& name) const;  ///< which must be there
   int64_t integer(const std::string& name, int64_t otherwise) const;
   int64_t dim_of(const std::string& name, int64_t otherwise) const;
   static int64_t wrapped(int64_t dim, int64_t rank);
@@ -64,10 +65,13 @@ class PartsCall {
   void divide(const std::string& name, int64_t element);
   /// A whole tensor beside parts; `dim`: where they are divided, below 0 if it lacks that dimension.
   void take_beside(const Taken& whole, int64_t dim, const SplitForm& form);
+  /// The same for all but the first, of any dimensions.
+  void take_rest_beside(const SplitForm& form);
   /// The form of tensors that are broadcast to a number of dimensions.
   SplitForm meet(int64_t rank_of_all);
 
   void elementwise();
+  void as_first();
   void dropout();
   void along_dim();
   void reduce();

@@ -14,7 +14,12 @@ void PartsCall::divide(const std::string& name, int64_t element) {
 }
 
 void PartsCall::view() {
+  const bool squeezes = name_ == "aten::squeeze";
+  if (squeezes && argument("dim") == nullptr) fail("on a rank it may lose another dimension; give squeeze() a dimension");
+  if (squeezes && argument("dim")->integers.size() == 1 && dim_of("dim", 0) == first_form().dim)
+    fail("on a rank it may lose that dimension");
   const SplitForm& form = first_form();
+  if (node_.outputs.empty()) fail("it makes nothing");
   const std::string& output = node_.outputs.front();
   if (state_.graph.shapes.count(output) == 0) fail("it makes no such tensor");
   const std::optional<SplitForm> result = reshaped(form, shape(taken_.front().value), shape(output));
@@ -29,7 +34,7 @@ void PartsCall::view() {
 }
 
 int64_t PartsCall::rank_of_list(const std::string& name) const {
-  const ExportedArgument& list = *argument(name);
+  const ExportedArgument& list = given(name);
   return std::max(std::ssize(list.integers), std::ssize(list.values));
 }
 
@@ -50,7 +55,7 @@ void PartsCall::transpose() {
 
 void PartsCall::permute() {
   SplitForm form = first_form();
-  const std::vector<int64_t>& order = argument("dims")->integers;
+  const std::vector<int64_t>& order = given("dims").integers;
   const auto at =
       std::find_if(order.begin(), order.end(), [&](int64_t dim) { return wrapped(dim, rank(taken_.front())) == form.dim; });
   if (at == order.end()) fail("the order lacks that dimension");
@@ -80,7 +85,7 @@ void PartsCall::slice() {
     const int64_t start = integer("start", 0), end = integer("end", std::numeric_limits<int64_t>::max());
     const bool is_whole = start % length(form) == 0 && (end == std::numeric_limits<int64_t>::max() || end % length(form) == 0);
     if (!is_whole || integer("step", 1) != 1) segments_in(form, 0);
-    form.segments = segments_in(form, size_at(node_.outputs.front(), form.dim));
+    form.segments = node_.outputs.empty() ? 1 : segments_in(form, size_at(node_.outputs.front(), form.dim));
     for (const std::string name : {"start", "end"}) {
       if (argument(name) != nullptr && argument(name)->kind == ExportedArgument::Kind::integer) divide(name, -1);
     }
@@ -114,7 +119,8 @@ void PartsCall::split() {
 void PartsCall::chunk() {
   const SplitForm& form = first_form();
   if (dim_of("dim", 0) != form.dim) return give_all(form);
-  if (form.segments % integer("chunks", 1) != 0) segments_in(form, 0);
+  const int64_t chunks = integer("chunks", 1);
+  if (chunks < 1 || form.segments % chunks != 0) segments_in(form, 0);
   split_segments(form);
 }
 
@@ -147,7 +153,9 @@ void PartsCall::stack() {
 }
 
 void PartsCall::repeat() {
-  if (argument("dim") == nullptr) fail("it is repeated as one row");
+  if (argument("dim") == nullptr || argument("dim")->integers.empty()) fail("it is repeated as one row");
+  if (dim_of("dim", 0) == first_form().dim && (taken_.size() > 1 || argument("output_size") != nullptr))
+    fail("it is repeated by more than one number");
   give_all(first_form());
 }
 

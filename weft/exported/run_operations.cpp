@@ -68,10 +68,12 @@ c10::IValue value_of(const Operand& operand, const Slots& slots, const Operation
 /// Samples lead while the mask is drawn, so that its elements do not depend on the micro-batch.
 at::Tensor dropped(const Operation& x, const at::Tensor& given, double p, const OperationScope& scope) {
   const at::Tensor led = x.dim == 0 ? given : given.movedim(x.dim, 0);
-  const at::Tensor rows = x.factor == 1 ? led : led.reshape({led.size(0) / x.factor, -1});
   const bool is_part = x.split && x.split->dim >= 0 && scope.context.tp.size() > 1;
-  const at::Tensor result = is_part ? dropout_of_part(x, rows, p, scope) : dropout(rows, p, scope.context, x.name);
-  const at::Tensor shaped = x.factor == 1 ? result : result.reshape(led.sizes());
+  const auto whole = [&] {
+    const at::Tensor rows = x.factor == 1 ? led : led.reshape({led.size(0) / x.factor, -1});
+    return dropout(rows, p, scope.context, x.name).reshape(led.sizes());
+  };
+  const at::Tensor shaped = is_part ? dropout_of_part(x, led, p, scope) : whole();
   return x.dim == 0 ? shaped : shaped.movedim(0, x.dim);
 }
 

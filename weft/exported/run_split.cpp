@@ -1,6 +1,7 @@
 #include "weft/exported/run_split.h"
 
 #include <ATen/ops/where.h>
+#include <c10/core/GradMode.h>
 #include <fmt/format.h>
 
 #include <limits>
@@ -17,7 +18,7 @@ namespace weft {
 namespace {
 
 int64_t part_of(int64_t size, int64_t ranks) {
-  if (size < 0 || size == std::numeric_limits<int64_t>::max()) return size;  // the rest, or all
+  if (size == -1 || size == std::numeric_limits<int64_t>::max()) return size;  // the rest, or all
   if (size % ranks == 0) return size / ranks;
   throw InputError(fmt::format("a size of {} does not divide over {} ranks of tp", size, ranks));
 }
@@ -34,7 +35,7 @@ void divide(c10::IValue& size, int64_t element, int64_t ranks) {
 
 /// Calls on the same value share its copy, so that the sum of their gradients is summed over ranks once.
 at::Tensor copied(const Operation& x, const SplitChange& change, const at::Tensor& whole, const OperationScope& scope) {
-  if (!whole.requires_grad()) return whole;
+  if (!whole.requires_grad() || !c10::GradMode::is_enabled()) return whole;
   const std::string what = "whole input of " + x.split->name;
   if (change.is_changed) return copy_to(whole.clone(), scope.context.tp, what);
   const size_t element = change.element < 0 ? 0 : static_cast<size_t>(change.element);
@@ -87,8 +88,9 @@ at::Tensor dropout_of_part(const Operation& x, const at::Tensor& given, double p
   const Context& context = scope.context;
   if (p == 0.0 || !context.training || given.numel() == 0) return given;
   const auto ranks = static_cast<int>(context.tp.size());
-  std::vector<int64_t> sample(given.sizes().begin() + 1, given.sizes().end());
-  const size_t dim = static_cast<size_t>(x.split->dim < x.dim ? x.split->dim : x.split->dim - 1);
+  std::vector<int64_t> sample = given.sizes().vec();
+  sample.front() = x.factor;
+  const auto dim = static_cast<size_t>(x.split->dim < x.dim ? x.split->dim + 1 : x.split->dim);
   sample[dim] *= ranks;
   const Split split{.dim = static_cast<int64_t>(dim),
                     .segments = std::vector<int64_t>(static_cast<size_t>(x.split->segments), sample[dim] / x.split->segments),
@@ -101,7 +103,7 @@ at::Tensor dropout_of_part(const Operation& x, const at::Tensor& given, double p
   const bool is_placed = place.values.defined() && place.values.device() == given.device();
   const int64_t first = context.first_sample - (is_placed ? place.first_sample : 0);
   std::vector<ElementRun> runs;
-  for (int64_t s = 0; s < given.size(0); ++s) {
+  for (int64_t s = 0; s < given.size(0) / x.factor; ++s) {
     for (const SplitRun& run : part) runs.push_back({(first + s) * of_sample + run.whole_begin, run.numel});
   }
   if (is_placed) return placed_dropout(given, p, placed_key(context.seed, x.name, place.values, of_sample), runs);

@@ -21,8 +21,8 @@ void take_parts(const Operation& operation, std::vector<c10::IValue>& arguments,
 /// The output of a split layer, for arguments after take_parts(). Collective over tp.
 at::Tensor split_layer(const Operation& operation, const std::vector<c10::IValue>& arguments, const OperationScope& scope);
 
-/// Dropout of this rank's part of x, whose samples lead: the elements of the whole that are dropped are the same on any number
-/// of ranks.
+/// Dropout of this rank's part of x, [samples x factor, ...]: the elements of the whole that are dropped are the same on any
+/// number of ranks.
 at::Tensor dropout_of_part(const Operation& operation, const at::Tensor& x, double p, const OperationScope& scope);
 
 }  // namespace weft

@@ -92,12 +92,21 @@ void SplitFlow::claim(size_t i, SplitKind kind, int64_t segments) {
   const ExportedNode& node = graph_.nodes[i];
   if (node.target == kEmbedding && kind != SplitKind::vocabulary)
     refuse_node(graph_, node, "an embedding is split by its entries; put it into model.tp_vocabulary");
+  const ExportedArgument* const given = argument_named(node, node.target == kEmbedding ? "indices" : "input");
+  const bool is_whole = given != nullptr && given->values.size() == 1 && graph_.shapes.count(given->values.front()) > 0 &&
+                        !graph_.shapes.at(given->values.front()).dims.empty() && node.outputs.size() == 1 &&
+                        graph_.shapes.count(node.outputs.front()) > 0;
+  if (!is_whole) refuse_node(graph_, node, "its input or output is missing; export it again");
   const Held weight = held(argument_named(node, "weight"));
   if (weight == nullptr || weight->kind != HeldTensor::Kind::parameter || !weight->name.ends_with(kWeight)) {
     refuse_node(graph_, node,
                 fmt::format("{} names it, but its weight is no parameter named \"...weight\"; leave it whole", key_of(kind)));
   }
-  const int64_t size = weight->parameter->value.size(kind == SplitKind::rows ? 1 : 0);
+  const at::Tensor& value = weight->parameter->value;
+  if (value.dim() != 2 || value.numel() == 0)
+    refuse_node(graph_, node,
+                fmt::format("{} names it, but its weight is no matrix of some size; leave it whole", key_of(kind)));
+  const int64_t size = value.size(kind == SplitKind::rows ? 1 : 0);
   if (size % segments != 0)
     refuse_node(graph_, node, fmt::format("{}: its {} outputs are not {} equal segments", key_of(kind), size, segments));
   const Layer layer{.name = weight->name.substr(0, weight->name.size() - kWeight.size()),
@@ -142,7 +151,7 @@ void SplitFlow::pass(size_t i) {
     for (const std::string& value : argument.values) {
       takes_parts |= form(value) != nullptr;
       const Held tensor = held_.count(value) > 0 ? tensors_.of(value).get() : nullptr;
-      if (layers_.count(tensor) == 0) continue;
+      if (tensor == nullptr || !is_divided(*tensor)) continue;
       refuse_node(
           graph_, node,
           fmt::format("it reads '{}', which a pattern of model.tp_* splits; leave that layer whole", shortened(tensor->name)));
@@ -151,6 +160,13 @@ void SplitFlow::pass(size_t i) {
   if (!takes_parts) return;
   SplitCall call = PartsCall({graph_, flow_, forms_, sources_}, node, bound_[i]).run();
   if (!call.changes.empty() || call.dim >= 0) calls_[i] = std::move(call);
+}
+
+bool SplitFlow::is_divided(const HeldTensor& tensor) const {
+  if (layers_.count(&tensor) > 0) return true;
+  return std::any_of(layers_.begin(), layers_.end(), [&](const auto& layer) {
+    return layer.second.kind != SplitKind::rows && tensor.name == layer.second.name + ".bias";
+  });
 }
 
 void SplitFlow::linear(size_t i, Layer& layer) {
@@ -172,6 +188,8 @@ void SplitFlow::linear(size_t i, Layer& layer) {
     layer.segments = given->segments;
     layer.length = graph_.shapes.at(input).dims.back().size / given->segments;
     layer.source = layer.source < 0 ? given->source : sources_.join(layer.source, given->source);
+  } else if (by_rows && layer.segments > 1) {
+    refuse_node(graph_, node, "it is called with parts of several segments, and with whole rows; leave it whole");
   } else if (layer.source < 0) {
     layer.source = sources_.add(layer.length);
   }
@@ -197,6 +215,12 @@ void SplitFlow::check_bias(size_t i, const Layer& layer) const {
 
 void SplitFlow::embedding(size_t i, Layer& layer) {
   const ExportedNode& node = graph_.nodes[i];
+  if (layer.kind != SplitKind::vocabulary)
+    refuse_node(graph_, node,
+                fmt::format("{} splits its weight, but it is an embedding; use model.tp_vocabulary", key_of(layer.kind)));
+  const ExportedArgument* const ids = argument_named(node, "indices");
+  if (ids != nullptr && !ids->values.empty() && form(ids->values.front()) != nullptr)
+    refuse_node(graph_, node, "its ids are divided over the ranks of tp; leave the layer before it whole");
   for (const std::string name : {"scale_grad_by_freq", "sparse"}) {
     const ExportedArgument* const flag = argument_named(node, name);
     if (flag != nullptr && !flag->integers.empty() && flag->integers.front() != 0)

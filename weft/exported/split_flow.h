@@ -50,6 +50,7 @@ class SplitFlow {
   void claim(size_t node, SplitKind kind, int64_t segments);
   Held held(const ExportedArgument* argument) const;  ///< null: a tensor that the program does not hold
   Layer* layer_of(const ExportedArgument* weight);
+  bool is_divided(const HeldTensor& tensor) const;  ///< weight or bias of a layer
   void pass(size_t node);
   void linear(size_t node, Layer& layer);
   void embedding(size_t node, Layer& layer);

@@ -4,6 +4,7 @@
 #include <concepts>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <type_traits>
 #include <utility>
@@ -110,6 +111,8 @@ struct Model {
   Hits hits = {};                       ///< empty: no accuracy is reported
   Hits top5 = {};                       ///< number of targets among the five most likely classes; empty: not reported
   SplitTable splits = {};               ///< rules for layers that may be divided over ranks; empty: none may
+  /// The split layer whose parts are the outputs; empty: they are whole. Not set: the last split layer.
+  std::optional<std::string> output_layer = {};
   /// True if ranks may share a sequence: inputs and targets are [batch, tokens], activations [batch, tokens, ...], and
   /// attention honours Context::cp.
   bool splits_sequences = false;

@@ -152,15 +152,19 @@ class Grouped(nn.Module):
 class Gated(nn.Module):
     """Gates and values in one layer; scales of each feature, and one of all."""
 
-    def __init__(self, width=32):
+    def __init__(self, drop, width=32):
         super().__init__()
-        self.both, self.down = nn.Linear(width, 96, bias=False), nn.Linear(48, width, bias=False)
+        self.drop, self.both, self.down = nn.Dropout(drop), nn.Linear(width, 96, bias=False), nn.Linear(48, width, bias=False)
         self.scales, self.scale = nn.Parameter(torch.linspace(0.5, 1.5, 48)), nn.Parameter(torch.ones(1))
 
     def forward(self, x):
         gate, value = self.both(x).split(48, -1)
+        with torch.no_grad():
+            offset = (gate * self.scale).sigmoid()
         y = torch.stack([F.silu(gate) * self.scale, value * self.scales]).unbind(0)
-        return self.down(y[0] * y[1] + y[0].mean(1, keepdim=True))
+        y = y[0] * y[1] + y[0].mean(1, keepdim=True) + offset
+        y = torch.cat((y, y), -1)[..., -48:]
+        return self.down(self.drop(y.flatten(0, 1))).unflatten(0, (-1, x.shape[1]))
 
 
 class Mixed(nn.Module):
@@ -168,7 +172,7 @@ class Mixed(nn.Module):
 
     def __init__(self, drop=0.2):
         super().__init__()
-        self.embedding, self.attention, self.mlp = nn.Embedding(VOCABULARY, 32, padding_idx=3), Grouped(drop), Gated()
+        self.embedding, self.attention, self.mlp = nn.Embedding(VOCABULARY, 32, padding_idx=3), Grouped(drop), Gated(drop)
         self.head = nn.Linear(32, VOCABULARY)
 
     def forward(self, ids):
@@ -177,8 +181,24 @@ class Mixed(nn.Module):
         return self.head(x + self.mlp(x))
 
 
+class Sharing(nn.Module):
+    """Layers that read what is made once before them: all but the last pass it on."""
+
+    def __init__(self, width=16):
+        super().__init__()
+        self.embedding, self.layers = nn.Embedding(VOCABULARY, width), nn.ModuleList(nn.Linear(width, width) for _ in range(4))
+        self.head = nn.Linear(width, VOCABULARY)
+
+    def forward(self, ids):
+        x = self.embedding(ids)
+        scale = x.mean(-1, keepdim=True)
+        for layer in self.layers:
+            x = x + torch.tanh(layer(x)) * scale
+        return self.head(x)
+
+
 # By name: the model, and whether it reads tokens.
-NETS = {"cnn": (Cnn, False), "unet": (UNet, False), "lstm": (Lstm, True), "gpt": (Gpt, True), "held": (Held, False)}
+NETS = {"cnn": (Cnn, False), "unet": (UNet, False), "lstm": (Lstm, True), "gpt": (Gpt, True), "held": (Held, False), "sharing": (Sharing, True)}
 RANDOM = {"drop": (lambda: Gpt(dropout=0.2), True), "depth": (lambda: Held(drop=0.4), False), "mixed": (Mixed, True)}
 # By name: layers that ranks of tp share.
 SPLITS = {
