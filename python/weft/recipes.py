@@ -9,13 +9,13 @@ import tomllib
 
 from weft import cmake_prefix
 from weft.__main__ import command
-from weft.errors import CommandError, InputError
+from weft.errors import CommandError, InputError, is_text, shown
 from weft.toml import toml_of
 
 
 def load_recipe(recipe):
     """The sections of a recipe, {section: {key: value}}: of a TOML file, or of one that comes with weft, by name ("gpt")."""
-    path = os.fspath(recipe)
+    path = _text_path(recipe)
     if not os.path.exists(path):
         shipped = os.path.join(cmake_prefix(), "share", "weft", "recipes", f"{path}.toml")
         if not os.path.exists(shipped):
@@ -24,7 +24,7 @@ def load_recipe(recipe):
     try:
         with open(path, "rb") as file:
             return tomllib.load(file)
-    except (OSError, tomllib.TOMLDecodeError) as error:
+    except (OSError, ValueError) as error:
         raise InputError(f"{path}: {error}") from error
 
 
@@ -72,20 +72,30 @@ def _answer(name, recipe, ranks, options):
 
 
 def _run(name, recipe, ranks, options, folder, output):
+    if isinstance(ranks, bool) or not isinstance(ranks, int) or ranks < 1:
+        raise InputError(f"{name}(): ranks is {shown(ranks)}; it must be a number of at least 1")
     arguments = [name, _file_of(recipe, folder), "-n", str(ranks)]
     for key, value in options.items():
         for part in value if isinstance(value, (list, tuple)) else [value]:
+            if not isinstance(part, (str, int, float, os.PathLike, type(None))) or not is_text(str(part)):
+                raise InputError(f"{name}(): {key} is {shown(part)}; options are texts, numbers, True or False, and lists of them")
             arguments += [f"--{key.replace('_', '-')}"] if part is True else [f"--{key.replace('_', '-')}", str(part)] if part not in (None, False) else []
     return run_command(arguments, output)
 
 
 def _file_of(recipe, folder):
     if not isinstance(recipe, dict):
-        return os.fspath(recipe)
+        return _text_path(recipe)
     path = os.path.join(folder, "recipe.toml")
     with open(path, "w", encoding="utf-8") as file:
         file.write(toml_of(recipe))
     return path
+
+
+def _text_path(recipe):
+    if not isinstance(recipe, (str, os.PathLike)) or not is_text(os.fspath(recipe)):
+        raise InputError(f"recipe is {shown(recipe)}; it must be a dict of sections, a file, or the name of a recipe that comes with weft")
+    return os.fspath(recipe)
 
 
 def run_command(arguments, output):
