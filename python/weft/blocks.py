@@ -1,5 +1,8 @@
 """Cuts modules of torch.nn into the blocks that weft shards, schedules and places on the stages of a pipeline."""
+from __future__ import annotations
+
 from collections import OrderedDict
+from typing import Any
 
 import torch
 from torch.nn.modules.batchnorm import _NormBase
@@ -35,7 +38,7 @@ def _block(module):
     return module
 
 
-def chain(module, example):
+def chain(module: torch.nn.Module, example: Any) -> torch.nn.Sequential:
     """`module`'s children as an nn.Sequential, if it only calls them one after the other; its parameters keep their names.
 
     `example` is a batch, on which both must have equal outputs: a module that does more than call its children is refused.

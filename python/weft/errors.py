@@ -47,7 +47,7 @@ class NumericError(Error, ArithmeticError):
 class CommandError(Error):
     """weft's command failed. `status` is its exit status; the text is the last line that it printed."""
 
-    def __init__(self, text, status):
+    def __init__(self, text: str, status: int) -> None:
         super().__init__(text)
         self.status = status
 

@@ -1,20 +1,27 @@
 """Ranks from Python: weft.spawn starts them, as processes of this host, below weft's launcher."""
+from __future__ import annotations
+
 import math
 import os
 import pickle
 import sys
 import tempfile
+from collections.abc import Callable
 from multiprocessing import spawn as processes
+from typing import Any, TypeVar
 
 from weft.errors import CommandError, InputError, RankError, kind, shown
 
 
-def rank(timeout_s=300.0):
+T = TypeVar("T")
+
+
+def rank(timeout_s: float = 300.0) -> int:
     """This process's rank. The first call meets the other ranks."""
     return _place(timeout_s)[0]
 
 
-def world_size(timeout_s=300.0):
+def world_size(timeout_s: float = 300.0) -> int:
     """Number of ranks. The first call meets the other ranks."""
     return _place(timeout_s)[1]
 
@@ -27,7 +34,7 @@ def _place(timeout_s):
     return _weft.place(float(timeout_s))
 
 
-def spawn(function, ranks, *arguments):
+def spawn(function: Callable[..., T], ranks: int, *arguments: Any) -> list[T]:
     """Calls function(*arguments) in `ranks` new processes, which see each other as ranks, and returns what each returned.
 
     As in multiprocessing, the function must be importable: of a module, or of a script that guards its start by __name__. Arguments and

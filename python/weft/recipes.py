@@ -1,4 +1,6 @@
 """Recipes from Python: the command's train, evaluate, memory, simulate, plan and verify as functions of plain data."""
+from __future__ import annotations
+
 import json
 import os
 import signal
@@ -6,6 +8,7 @@ import subprocess
 import sys
 import tempfile
 import tomllib
+from typing import Any
 
 from weft import cmake_prefix
 from weft.__main__ import command
@@ -13,7 +16,10 @@ from weft.errors import CommandError, InputError, is_text, shown
 from weft.toml import toml_of
 
 
-def load_recipe(recipe):
+Recipe = str | os.PathLike[str] | dict[str, Any]
+
+
+def load_recipe(recipe: str | os.PathLike[str]) -> dict[str, Any]:
     """The sections of a recipe, {section: {key: value}}: of a TOML file, or of one that comes with weft, by name ("gpt")."""
     path = _text_path(recipe)
     if not os.path.exists(path):
@@ -28,7 +34,7 @@ def load_recipe(recipe):
         raise InputError(f"{path}: {error}") from error
 
 
-def train(recipe, ranks=1, *, quiet=False, **options):
+def train(recipe: Recipe, ranks: int = 1, *, quiet: bool = False, **options: Any) -> dict[str, Any]:
     """Trains a recipe (a dict, a file, or the name of one that comes with weft) on ranks of this host; returns the run's results.
 
     options: those of `weft train --help` without their dashes, such as set=["optimizer.lr=0.1"] or save="weights.safetensors". The
@@ -41,27 +47,27 @@ def train(recipe, ranks=1, *, quiet=False, **options):
             return json.load(file)
 
 
-def evaluate(recipe, ranks=1, **options):
+def evaluate(recipe: Recipe, ranks: int = 1, **options: Any) -> dict[str, Any]:
     """Evaluates saved weights, as `weft evaluate`: recipe may also be a checkpoint's folder."""
     return _answer("evaluate", recipe, ranks, options)
 
 
-def memory(recipe, ranks=1, **options):
+def memory(recipe: Recipe, ranks: int = 1, **options: Any) -> dict[str, Any]:
     """What each rank needs, by category, in bytes, and whether it fits: `weft memory --json`."""
     return _answer("memory", recipe, ranks, options)
 
 
-def simulate(recipe, ranks=1, **options):
+def simulate(recipe: Recipe, ranks: int = 1, **options: Any) -> dict[str, Any]:
     """The time of a step on given hardware: `weft simulate --json`."""
     return _answer("simulate", recipe, ranks, options)
 
 
-def plan(recipe, ranks=1, **options):
+def plan(recipe: Recipe, ranks: int = 1, **options: Any) -> dict[str, Any]:
     """The fastest layouts that fit: `weft plan --json`."""
     return _answer("plan", recipe, ranks, options)
 
 
-def verify(recipe, ranks=1, **options):
+def verify(recipe: Recipe, ranks: int = 1, **options: Any) -> dict[str, Any]:
     """Whether the recipe's layout trains as one rank does: `weft verify --json`."""
     return _answer("verify", recipe, ranks, options)
 

@@ -1,10 +1,14 @@
 """weft.Trainer: trains modules of torch.nn on all ranks, each of which makes the same calls in the same order."""
+from __future__ import annotations
+
 import atexit
 import json
 import os
 import tempfile
 import threading
 import weakref
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
 
 import torch
 from torch.utils.data import default_collate
@@ -15,7 +19,11 @@ from weft.errors import InputError, is_text, kind, shown
 from weft.toml import toml_of
 
 Step = _weft.Step
-_trainers = weakref.WeakSet()
+Inputs = torch.Tensor | Sequence[torch.Tensor]
+Keys = dict[str, Any]
+Path = str | bytes | os.PathLike[str]
+Collate = Callable[[list[Any]], Any]
+_trainers: weakref.WeakSet[Trainer] = weakref.WeakSet()
 _LOOP = "the loop over train() does that"
 UNREAD = {
     "layout.profile": "costs of Python's modules are not known", "layout.loss_chunk": "it is for gpt and llama of a recipe",
@@ -30,13 +38,13 @@ UNREAD = {
 class Evaluation:
     """Loss and accuracy over a data set."""
 
-    def __init__(self, loss, targets, hits):
+    def __init__(self, loss: float, targets: int, hits: int | None) -> None:
         self.loss = loss  #: mean over the targets
         self.targets = targets  #: number that counted, over all ranks
         self.hits = hits  #: of those, how many were the most likely class; None for a loss other than "cross_entropy"
 
     @property
-    def accuracy(self):
+    def accuracy(self) -> float | None:
         return None if self.hits is None else self.hits / self.targets
 
     def __repr__(self):
@@ -56,7 +64,9 @@ class Trainer:
     them whole. Every rank must have the same modules; their values are those of rank 0.
     """
 
-    def __init__(self, model, loss="cross_entropy", *, batch=None, optimizer=None, layout=None, run=None, recipe=None, log=print):
+    def __init__(self, model: torch.nn.Module | Sequence[torch.nn.Module], loss: str | Callable[[Any, torch.Tensor], Any] | None = "cross_entropy", *,
+                 batch: int | Keys | None = None, optimizer: Keys | None = None, layout: Keys | None = None, run: Keys | None = None,
+                 recipe: Keys | None = None, log: Callable[[str], object] | None = print) -> None:
         if isinstance(batch, int) and not isinstance(batch, bool):
             batch = {"global": batch}
         sections, notes = _sections({"batch": batch, "optimizer": optimizer, "layout": layout, "run": run}, recipe)
@@ -91,14 +101,14 @@ class Trainer:
 
     # --- training ---
 
-    def step(self, inputs, target):
+    def step(self, inputs: Inputs, target: torch.Tensor) -> Step:
         """One step on this rank's share of the global batch (`share`). `inputs` is a tensor, or a tuple of them. Returns a Step."""
         inputs, target = _tensors(inputs), _target(target)
         self._check_idle("step")
         self._stop_reading()
         return self._call("step", inputs, target)
 
-    def train(self, data, steps=None, *, collate=None, shuffle=True, workers=0):
+    def train(self, data: Any, steps: int | None = None, *, collate: Collate | None = None, shuffle: bool = True, workers: int = 0) -> Iterator[Step]:
         """Trains, and yields a Step after each one.
 
         data: a sequence of samples (inputs, target): weft reads them in an order that depends on run.seed alone, on any number of
@@ -159,7 +169,7 @@ class Trainer:
             self._data = None
             self._trainer.stop_reading(limit_s)
 
-    def evaluate(self, data, *, collate=None):
+    def evaluate(self, data: Any, *, collate: Collate | None = None) -> Evaluation:
         """The loss over a sequence of samples, of which each rank reads its share. With optimizer.ema, of the averaged weights."""
         if not _is_sequence(data):
             raise InputError(f"evaluate(): {kind(data)} is no sequence of samples; of a DataLoader, pass its dataset")
@@ -167,35 +177,35 @@ class Trainer:
         loss, targets, hits = self._call("evaluate", dataset)
         return Evaluation(loss, targets, hits if self._counts_hits else None)
 
-    def predict(self, inputs, *, gathered=False):
+    def predict(self, inputs: Inputs, *, gathered: bool = False) -> Any:
         """The model's outputs, on the CPU, for this rank's `inputs`, of any number; `gathered`: for those of all ranks."""
         outputs = self._call("predict", _tensors(inputs), _flag(gathered, "gathered"))
         return outputs[0] if len(outputs) == 1 else tuple(outputs)
 
     @property
-    def share(self):
+    def share(self) -> range:
         """This rank's samples of the next step, a range of the global batch."""
         first, count = self._trainer.share()
         return range(first, first + count)
 
     # --- state ---
 
-    def save(self, path, *, replace=False, in_background=False):
+    def save(self, path: Path, *, replace: bool = False, in_background: bool = False) -> None:
         """Saves weights, optimizer, clock and kept objects as a checkpoint: a new folder, or a URL. It loads at any size and layout."""
         self._call("save", _path(path), _flag(replace, "replace"), _flag(in_background, "in_background"))
 
-    def finish_save(self):
+    def finish_save(self) -> None:
         """Waits for a save in the background; raises its error."""
         self._call("finish_save")
 
-    def load(self, path, *, strict=True):
+    def load(self, path: Path, *, strict: bool = True) -> int:
         """Loads a checkpoint, also one of `weft train` or of other ranks and layouts. Returns the steps done."""
         path = _path(path)
         self._check_idle("load")
         self._stop_reading()
         return self._call("load", path, _flag(strict, "strict"))
 
-    def load_weights(self, path, *, names=None, skip=()):
+    def load_weights(self, path: Path, *, names: dict[str, str] | None = None, skip: str | Sequence[str] = ()) -> None:
         """Starts from the weights in a file or a checkpoint; `names`: {name in the file: name in the model}, '*' for any text.
 
         skip: names, or patterns of them, that keep their values.
@@ -210,7 +220,7 @@ class Trainer:
             file.flush()
             self._call("load_weights", _path(path), file.name if names else "", list(skip))
 
-    def keep(self, name, value):
+    def keep(self, name: str, value: Any) -> None:
         """Adds an object with state_dict() and load_state_dict(), of what JSON can hold, to checkpoints. Before load(), on all ranks.
 
         A checkpoint has rank 0's state, which load() gives to all ranks.
@@ -232,7 +242,7 @@ class Trainer:
         self._call("keep", name, save, load)
         self._functions += [save, load]
 
-    def state_dict(self, *, average=False):
+    def state_dict(self, *, average: bool = False) -> dict[str, torch.Tensor]:
         """All parameters and persistent buffers, whole, on the CPU, by the names that the model gives them.
 
         average: the averaged weights of optimizer.ema instead.
@@ -241,39 +251,39 @@ class Trainer:
         weights.update({name: weights[owner] for name, owner in self._aliases.items()})
         return {name: value for name, value in weights.items() if name not in self._unsaved}
 
-    def zero_gradients(self):
+    def zero_gradients(self) -> dict[str, float]:
         """{parameter: share of its gradient that was exactly zero in the last step}, if half or more: unused, detached or dead ones."""
         return dict(self._call("zero_gradients"))
 
     # --- figures ---
 
     @property
-    def rank(self):
+    def rank(self) -> int:
         """This process's rank."""
         return self._trainer.rank()
 
     @property
-    def world_size(self):
+    def world_size(self) -> int:
         """Number of ranks."""
         return self._trainer.size()
 
     @property
-    def steps_done(self):
+    def steps_done(self) -> int:
         """Steps of the run, loaded ones too."""
         return self._trainer.steps_done()
 
     @property
-    def samples_done(self):
+    def samples_done(self) -> int:
         """Samples of the run, over all its steps."""
         return self._trainer.samples_done()
 
     @property
-    def global_batch(self):
+    def global_batch(self) -> int:
         """Samples of the next step, over all ranks."""
         return self._trainer.global_batch()
 
     @property
-    def learning_rate(self):
+    def learning_rate(self) -> float:
         """Of the next step."""
         return self._trainer.learning_rate()
 

@@ -1,4 +1,5 @@
 """Tests of `import weft`, run by pytest in an environment with the wheel (python_test.py)."""
+import ast
 import gc
 import inspect
 import json
@@ -506,14 +507,28 @@ def test_recipes():
     assert found.value.status == 1
 
 
+def annotated(function):
+    signature = inspect.signature(function)
+    assert signature.return_annotation is not signature.empty, function
+    assert all(part.annotation is not part.empty for name, part in signature.parameters.items() if name != "self"), function
+
+
 def test_descriptions():
-    """All that is public is described, and the stub of _weft has the names that it has."""
+    """All that is public is described and annotated, and the stub of _weft has the names that it has."""
+    (seen_by_checkers,) = (part for part in ast.parse(inspect.getsource(weft)).body if isinstance(part, ast.If))
+    imported = {alias.name: part.module for part in seen_by_checkers.body for alias in part.names}
+    assert imported == {name: f"weft.{module}" for name, module in weft._LAZY.items()} and set(weft.__all__) == {"__version__", "cmake_prefix", *imported}
     for name in weft.__all__:
         value = getattr(weft, name)
         if inspect.isclass(value) or inspect.isfunction(value):
             assert value.__doc__, name
+        if inspect.isfunction(value):
+            annotated(value)
+    annotated(weft.Trainer.__init__)
     for name, value in vars(weft.Trainer).items():
-        assert name.startswith("_") or inspect.getdoc(value), name
+        if not name.startswith("_"):
+            assert inspect.getdoc(value), name
+            annotated(value.fget if isinstance(value, property) else value)
     with open(os.path.join(os.path.dirname(weft.__file__), "_weft.pyi"), encoding="utf-8") as file:
         stub = file.read()
     for name in (name for name in dir(_weft) if not name.startswith("_")):
@@ -646,7 +661,7 @@ def test_cycles_are_freed():
                                log=lambda line: trainer)
         trainer.keep("kept", kept)
         block.trainer_of = data.trainer_of = kept.trainer_of = trainer
-        for workers in (0, 2):
+        for workers in (2,) if fails == "data" else (0, 2):  # an error of a thread is kept
             try:
                 list(trainer.train(data, 1, workers=workers))
             except (ValueError, KeyError, weft.Error):
