@@ -7,6 +7,14 @@ import os
 
 from weft.version import __version__
 
+TYPE_CHECKING = False  # as in typing, which takes 4 ms to import
+if TYPE_CHECKING:
+    from weft.blocks import chain
+    from weft.errors import CommandError, CommError, Error, InputError, NumericError, OutOfMemoryError, RankError
+    from weft.ranks import rank, spawn, world_size
+    from weft.recipes import evaluate, load_recipe, memory, plan, simulate, train, verify
+    from weft.trainer import Evaluation, Step, Trainer
+
 # Names and the modules they are in, which are imported at their first use: the command starts without them, and torch.
 _LAZY = {
     "Trainer": "trainer", "Step": "trainer", "Evaluation": "trainer", "chain": "blocks",
@@ -15,10 +23,13 @@ _LAZY = {
     "Error": "errors", "InputError": "errors", "CommError": "errors", "OutOfMemoryError": "errors", "NumericError": "errors",
     "CommandError": "errors", "RankError": "errors",
 }
-__all__ = ["__version__", "cmake_prefix", *_LAZY]
+__all__ = [
+    "CommError", "CommandError", "Error", "Evaluation", "InputError", "NumericError", "OutOfMemoryError", "RankError", "Step", "Trainer", "__version__",
+    "chain", "cmake_prefix", "evaluate", "load_recipe", "memory", "plan", "rank", "simulate", "spawn", "train", "verify", "world_size",
+]
 
 
-def cmake_prefix():
+def cmake_prefix() -> str:
     """The folder for CMAKE_PREFIX_PATH, where find_package(weft) looks."""
     return os.path.dirname(os.path.abspath(__file__))
 

@@ -1,13 +1,18 @@
 """Cuts modules of torch.nn into the blocks that weft shards, schedules and places on the stages of a pipeline."""
+from __future__ import annotations
+
 from collections import OrderedDict
+from typing import Any
 
 import torch
 from torch.nn.modules.batchnorm import _NormBase
+from torch.nn.parameter import UninitializedParameter
+from torch.utils.weak import WeakTensorKeyDictionary
 
 from weft import _weft
-from weft.errors import InputError
+from weft.errors import InputError, kind, shown
 
-STATISTICS = ("running_mean", "running_var", "num_batches_tracked")
+_trained = WeakTensorKeyDictionary()  # parameters of trainers
 
 
 def blocks_of(model):
@@ -19,19 +24,27 @@ def blocks_of(model):
     if isinstance(model, torch.nn.Sequential) and type(model).forward is torch.nn.Sequential.forward:
         return _sequence(model)
     if isinstance(model, torch.nn.Module) and not isinstance(model, torch.nn.ModuleList):
-        return [("all", model, "")]
-    modules = list(model)
-    wrong = next((module for module in modules if not isinstance(module, torch.nn.Module)), None)
-    if wrong is not None or not modules:
-        raise InputError(f"blocks: {_kind(wrong) if modules else 'an empty list'} is no block; give a list of torch.nn.Modules, or one")
-    return [(str(index), module, str(index)) for index, module in enumerate(modules)]
+        return [("all", _block(model), "")]
+    modules = list(model) if isinstance(model, (list, tuple, torch.nn.ModuleList)) else [model]
+    if not modules:
+        raise InputError("blocks: an empty list is no block; give a list of torch.nn.Modules with forward(), or one")
+    return [(str(index), _block(module), str(index)) for index, module in enumerate(modules)]
 
 
-def chain(module, example):
+def _block(module):
+    """The module, if it can be called."""
+    if not isinstance(module, torch.nn.Module) or getattr(module.forward, "__func__", None) is torch.nn.Module.forward:
+        raise InputError(f"blocks: {kind(module)} is no block; give a list of torch.nn.Modules with forward(), or one")
+    return module
+
+
+def chain(module: torch.nn.Module, example: Any) -> torch.nn.Sequential:
     """`module`'s children as an nn.Sequential, if it only calls them one after the other; its parameters keep their names.
 
     `example` is a batch, on which both must have equal outputs: a module that does more than call its children is refused.
     """
+    if not _block(module)._modules:
+        raise InputError(f"chain: {kind(module)} has no children; give a torch.nn.Module that has")
     children = torch.nn.Sequential(OrderedDict(module.named_children()))
     own = [name for name, _ in [*module.named_parameters(recurse=False), *module.named_buffers(recurse=False)]]
     if own:
@@ -45,7 +58,7 @@ def chain(module, example):
                 found = _output(children, module, example)
             except Exception as error:
                 raise _no_chain(module, f"which fail one after the other: {_first_line(error)}") from error
-            if type(found) is not type(expected) or not all(map(torch.equal, _tuple(found), _tuple(expected))):
+            if type(found) is not type(expected) or not all(map(_same, _tuple(found), _tuple(expected))):
                 raise _no_chain(module, f"whose outputs are others in {'training' if mode else 'evaluation'}")
     finally:
         for part, training in modes.items():
@@ -56,13 +69,24 @@ def chain(module, example):
 def _output(called, module, example):
     """called(example), with the same random numbers each time; `module`'s buffers are as before."""
     buffers = [(buffer, buffer.clone()) for buffer in module.buffers()]
+    had = [(part._buffers, dict(part._buffers)) for part in module.modules()]
     with torch.no_grad(), torch.random.fork_rng(devices=[]):
         torch.manual_seed(0)
         try:
             return called(example)
         finally:
+            for held, kept in had:
+                held.clear()
+                held.update(kept)
             for buffer, value in buffers:
                 buffer.copy_(value)
+
+
+def _same(found, expected):
+    if not isinstance(found, torch.Tensor) or not isinstance(expected, torch.Tensor):
+        raise InputError(f"chain: the output is {kind(expected)}; it must be a tensor, or a tuple of them")
+    equal = (found == expected) | ((found != found) & (expected != expected)) if found.shape == expected.shape else None
+    return found.dtype == expected.dtype and equal is not None and bool(equal.all())
 
 
 def _no_chain(module, reason):
@@ -70,31 +94,69 @@ def _no_chain(module, reason):
                       "give weft.Trainer a list of modules instead")
 
 
-def describe(blocks):
-    """The blocks for weft._weft, and by name the other names of tensors that several modules have."""
-    owners, described, aliases = {}, [], {}
-    for index, (name, module, prefix) in enumerate(blocks):
-        dotted = f"{prefix}." if prefix else ""
-        tensors, uses, local = [], set(), {}
-        for path, tensor, is_parameter in _tensors(module):
-            full = dotted + path
-            key = id(tensor)
-            if key in local or key in owners:
-                owner, first = local.get(key) or owners[key]
-                if owner != index and not is_parameter and path.rpartition(".")[2] in STATISTICS:
+class Described:
+    """Blocks for weft._weft, the functions that they call, which the caller keeps, and names of tensors."""
+
+    def __init__(self, blocks):
+        self.blocks, self.functions = [], []
+        self.aliases = {}  #: {name: the name under which weft has the tensor}
+        self.parameters = []
+        self._memory = {}
+        self.unsaved = set()  #: names of statistics that are not persistent
+        owners = {}  # of each tensor but constant buffers, of which each block has its own
+        for index, (name, module, prefix) in enumerate(blocks):
+            _refuse(name, module)
+            forward = _forward(name, module)
+            self.functions.append(forward)
+            tensors, uses, unsaved = [], set(), []
+            for path, tensor, role, is_persistent in _tensors(module):
+                full = f"{prefix}.{path}" if prefix else path
+                if not is_persistent:
+                    unsaved.append(path)
+                    self.unsaved |= {full} if role != "constant" else set()
+                if id(tensor) not in owners:
+                    tensors.append((path, tensor, role == "parameter"))
+                    if role == "parameter":
+                        self._add(full, tensor)
+                    if role != "constant":
+                        owners[id(tensor)] = (index, full)
+                    continue
+                owner, first = owners[id(tensor)]
+                if owner != index and role not in ("parameter", "constant"):
                     raise InputError(f"blocks {blocks[owner][0]} and {name} share a norm whose statistics both would update ('{full}'); give "
                                      "each its own, or make the modules one block")
-                aliases[full] = first
+                self.aliases[full] = first
                 if owner != index:
                     uses.add(owner)
-                continue
-            local[key] = (index, full)
-            tensors.append((path, tensor, is_parameter))
-        owners.update(local)
-        _refuse(name, module)
-        described.append(_weft.Block(name=f"{name}", prefix=prefix, tensors=tensors, embeddings=_embeddings(module), uses=sorted(uses),
-                                     forward=_forward(name, module)))
-    return described, aliases
+            self.blocks.append(_weft.Block(name=f"{name}", prefix=prefix, tensors=tensors, embeddings=_embeddings(module), unsaved=unsaved,
+                                           uses=sorted(uses), forward=forward))
+
+    def _add(self, name, parameter):
+        if parameter in _trained:
+            raise InputError(f"parameter '{name}' is an earlier trainer's, between whose steps it may have a part of its values; make new modules, "
+                             "and give them that trainer's state_dict()")
+        reason = next((reason for wrong, reason in (
+            (isinstance(parameter, UninitializedParameter), "of a lazy module, which has no shape yet; call the module once on a batch"),
+            (parameter.is_meta, "on the meta device, where it has no values; make the module on the CPU"),
+            (parameter.layout != torch.strided, "sparse; make it a plain tensor"),
+            (parameter.device.type != "cpu", f"on {parameter.device}; make the module on the CPU"),
+            (parameter.dtype != torch.float32, f"of {parameter.dtype}; call the module's float(): layout.precision sets what it computes in"),
+        ) if wrong), None)
+        if reason:
+            raise InputError(f"parameter '{name}' is {reason}")
+        first = self._memory.setdefault(parameter.untyped_storage().data_ptr(), name) if parameter.numel() else name
+        if first != name:
+            raise InputError(f"parameters '{first}' and '{name}' share memory; make them one parameter, or give each its own")
+        self.parameters.append(parameter)
+
+    def make(self, make):
+        """make(blocks), after which the parameters are the trainer's that it returns."""
+        before = [parameter.data_ptr() for parameter in self.parameters]
+        try:
+            return make(self.blocks)
+        finally:
+            if any(parameter.data_ptr() != at for parameter, at in zip(self.parameters, before, strict=True)):
+                _trained.update((parameter, True) for parameter in self.parameters)
 
 
 def loss_function(loss):
@@ -106,15 +168,23 @@ def loss_function(loss):
             return _squares
         raise InputError(f"loss is '{loss}'; it must be 'cross_entropy', 'mean_squares', or a function of outputs and target")
     if not callable(loss):
-        raise InputError(f"loss is {_kind(loss)}; it must be a name, or a function of outputs and target")
+        raise InputError(f"loss is {kind(loss)}; it must be a name, or a function of outputs and target")
     if isinstance(loss, torch.nn.Module) and any(True for _ in loss.parameters()):
         raise InputError("loss has parameters, which nothing would train; make it the last block")
 
     def summed(outputs, target):
         value = loss(outputs[0] if len(outputs) == 1 else outputs, target)
-        total, count = value if isinstance(value, tuple) else (value * len(target), len(target))
-        if not isinstance(total, torch.Tensor) or total.dim() != 0:
-            raise InputError("the loss must be a tensor with one number: the mean over the samples; or (sum, count)")
+        total, count = value if isinstance(value, tuple) and len(value) == 2 else (value, None)
+        if not isinstance(total, torch.Tensor) or total.dim() != 0 or not total.is_floating_point():
+            found = f"{list(total.shape)} of {total.dtype}" if isinstance(total, torch.Tensor) else kind(total)
+            raise InputError(f"the loss is {found}; it must be a tensor with one number: the mean over the samples; or (sum, count)")
+        if count is None:
+            total, count = total * len(target), len(target)
+        is_number = isinstance(count, int) and not isinstance(count, bool) and 0 <= count < 2**62
+        if not is_number and not (isinstance(count, torch.Tensor) and count.dim() == 0 and count.dtype == torch.int64):
+            raise InputError(f"the loss's count is {shown(count)}; it must be a whole number, or one in an int64 tensor")
+        if not total.requires_grad and count != 0 and any(output.requires_grad for output in outputs):
+            raise InputError("the loss has no gradient with respect to the outputs: it is detached from them, or made without gradients")
         return total, count
 
     return summed
@@ -123,7 +193,7 @@ def loss_function(loss):
 def _squares(outputs, target):
     if outputs[0].shape != target.shape:
         raise InputError(f"loss mean_squares: outputs are {list(outputs[0].shape)}, the target is {list(target.shape)}; they must have one shape")
-    return torch.nn.functional.mse_loss(outputs[0], target, reduction="sum"), target.numel()
+    return torch.nn.functional.mse_loss(outputs[0], target.to(outputs[0].dtype), reduction="sum"), target.numel()
 
 
 def _sequence(model):
@@ -143,10 +213,19 @@ def _sequence(model):
 
 
 def _tensors(module):
+    """(path, tensor, role, whether it is persistent): roles are "parameter", "statistic", "count" and "constant", as in C++."""
     for path, parameter in module.named_parameters(remove_duplicate=False):
-        yield path, parameter, True
-    for path, buffer in module.named_buffers(remove_duplicate=False):
-        yield path, buffer, False
+        yield path, parameter, "parameter", True
+    for prefix, part in module.named_modules(remove_duplicate=False):
+        for name, buffer in part._buffers.items():
+            if buffer is not None:
+                yield f"{prefix}.{name}" if prefix else name, buffer, _role_of_buffer(name, buffer), name not in part._non_persistent_buffers_set
+
+
+def _role_of_buffer(name, buffer):
+    if name.startswith("running_") and buffer.is_floating_point():
+        return "statistic"
+    return "count" if name == "num_batches_tracked" else "constant"
 
 
 def _embeddings(module):
@@ -157,18 +236,29 @@ def _embeddings(module):
 def _refuse(name, module):
     for path, part in module.named_modules():
         if isinstance(part, _NormBase) and part.track_running_stats and part.momentum is None:
-            raise InputError(f"block {name}: '{path}' is a {type(part).__name__} without momentum, whose statistics are means over all "
+            raise InputError(f"block {name}: '{path}' is {kind(part)} without momentum, whose statistics are means over all "
                              "forwards so far, which layouts count differently; give it a momentum")
 
 
 def _forward(name, module):
+    parts = [(path, part, {**part._parameters, **part._buffers}) for path, part in module.named_modules()]
+
+    def called(inputs):
+        outputs = _tuple(module(*inputs))
+        for path, part, had in parts:
+            for tensors in (part._parameters, part._buffers):
+                for key, value in tensors.items():
+                    if value is not had.get(key):
+                        _take_back(f"block {name}: its forward replaced '{path + '.' if path else ''}{key}'", part, tensors, key, had)
+        return outputs
+
     def forward(inputs, training):
         if training:
-            return _tuple(module(*inputs))
+            return called(inputs)
         modes = [(part, part.training) for part in module.modules()]
         try:
             module.eval()
-            return _tuple(module(*inputs))
+            return called(inputs)
         finally:
             for part, mode in modes:
                 part.training = mode
@@ -176,12 +266,22 @@ def _forward(name, module):
     return forward
 
 
+def _take_back(replaced, part, tensors, key, had):
+    """The values of a buffer that forward replaced, in the buffer that weft knows, where it treats them as any change."""
+    old, new = had.get(key), tensors[key]
+    if key in part._non_persistent_buffers_set and (old is None or _role_of_buffer(key, old) == "constant"):
+        had[key] = new  # a cache of the module's own
+        return
+    if tensors is part._parameters or old is None or new is None or new.shape != old.shape or new.dtype != old.dtype:
+        raise InputError(f"{replaced}, where weft would not see it: change its values in place, or, of a cache, make it a buffer with "
+                         "persistent=False")
+    with torch.no_grad():
+        old.copy_(new)
+    tensors[key] = old
+
+
 def _tuple(outputs):
     return tuple(outputs) if isinstance(outputs, (tuple, list)) else (outputs,)
-
-
-def _kind(value):
-    return f"a {type(value).__name__}"
 
 
 def _first_line(error):

@@ -1,6 +1,29 @@
 """Errors of weft. Their text is one line that says what is wrong, where, and what to do."""
 
 
+def kind(value):
+    """What a value is, for errors: "an int"."""
+    name = type(value).__name__
+    return f"{'an' if name[0] in 'aeiouAEIOU' else 'a'} {name}"
+
+
+def shown(value):
+    """The value as Python writes it, if that is short."""
+    try:
+        text = repr(value)
+    except Exception:  # such as an int of many digits
+        return kind(value)
+    return text if len(text) <= 80 and "\n" not in text else kind(value)
+
+
+def is_text(value):
+    """Whether C++ and files can hold it."""
+    try:
+        return isinstance(value, str) and "\0" not in value.encode().decode()
+    except UnicodeEncodeError:
+        return False
+
+
 class Error(RuntimeError):
     """Any error of weft's own."""
 
@@ -24,7 +47,7 @@ class NumericError(Error, ArithmeticError):
 class CommandError(Error):
     """weft's command failed. `status` is its exit status; the text is the last line that it printed."""
 
-    def __init__(self, text, status):
+    def __init__(self, text: str, status: int) -> None:
         super().__init__(text)
         self.status = status
 

@@ -1,4 +1,6 @@
 """Recipes from Python: the command's train, evaluate, memory, simulate, plan and verify as functions of plain data."""
+from __future__ import annotations
+
 import json
 import os
 import signal
@@ -6,16 +8,20 @@ import subprocess
 import sys
 import tempfile
 import tomllib
+from typing import Any
 
 from weft import cmake_prefix
-from weft.errors import CommandError, InputError
+from weft.errors import CommandError, InputError, is_text, shown
 from weft.installed import command
 from weft.toml import toml_of
 
 
-def load_recipe(recipe):
+Recipe = str | os.PathLike[str] | dict[str, Any]
+
+
+def load_recipe(recipe: str | os.PathLike[str]) -> dict[str, Any]:
     """The sections of a recipe, {section: {key: value}}: of a TOML file, or of one that comes with weft, by name ("gpt")."""
-    path = os.fspath(recipe)
+    path = _text_path(recipe)
     if not os.path.exists(path):
         shipped = os.path.join(cmake_prefix(), "share", "weft", "recipes", f"{path}.toml")
         if not os.path.exists(shipped):
@@ -24,11 +30,11 @@ def load_recipe(recipe):
     try:
         with open(path, "rb") as file:
             return tomllib.load(file)
-    except (OSError, tomllib.TOMLDecodeError) as error:
+    except (OSError, ValueError) as error:
         raise InputError(f"{path}: {error}") from error
 
 
-def train(recipe, ranks=1, *, quiet=False, **options):
+def train(recipe: Recipe, ranks: int = 1, *, quiet: bool = False, **options: Any) -> dict[str, Any]:
     """Trains a recipe (a dict, a file, or the name of one that comes with weft) on ranks of this host; returns the run's results.
 
     options: those of `weft train --help` without their dashes, such as set=["optimizer.lr=0.1"] or save="weights.safetensors". The
@@ -41,27 +47,27 @@ def train(recipe, ranks=1, *, quiet=False, **options):
             return json.load(file)
 
 
-def evaluate(recipe, ranks=1, **options):
+def evaluate(recipe: Recipe, ranks: int = 1, **options: Any) -> dict[str, Any]:
     """Evaluates saved weights, as `weft evaluate`: recipe may also be a checkpoint's folder."""
     return _answer("evaluate", recipe, ranks, options)
 
 
-def memory(recipe, ranks=1, **options):
+def memory(recipe: Recipe, ranks: int = 1, **options: Any) -> dict[str, Any]:
     """What each rank needs, by category, in bytes, and whether it fits: `weft memory --json`."""
     return _answer("memory", recipe, ranks, options)
 
 
-def simulate(recipe, ranks=1, **options):
+def simulate(recipe: Recipe, ranks: int = 1, **options: Any) -> dict[str, Any]:
     """The time of a step on given hardware: `weft simulate --json`."""
     return _answer("simulate", recipe, ranks, options)
 
 
-def plan(recipe, ranks=1, **options):
+def plan(recipe: Recipe, ranks: int = 1, **options: Any) -> dict[str, Any]:
     """The fastest layouts that fit: `weft plan --json`."""
     return _answer("plan", recipe, ranks, options)
 
 
-def verify(recipe, ranks=1, **options):
+def verify(recipe: Recipe, ranks: int = 1, **options: Any) -> dict[str, Any]:
     """Whether the recipe's layout trains as one rank does: `weft verify --json`."""
     return _answer("verify", recipe, ranks, options)
 
@@ -72,20 +78,30 @@ def _answer(name, recipe, ranks, options):
 
 
 def _run(name, recipe, ranks, options, folder, output):
+    if isinstance(ranks, bool) or not isinstance(ranks, int) or ranks < 1:
+        raise InputError(f"{name}(): ranks is {shown(ranks)}; it must be a number of at least 1")
     arguments = [name, _file_of(recipe, folder), "-n", str(ranks)]
     for key, value in options.items():
         for part in value if isinstance(value, (list, tuple)) else [value]:
+            if not isinstance(part, (str, int, float, os.PathLike, type(None))) or not is_text(str(part)):
+                raise InputError(f"{name}(): {key} is {shown(part)}; options are texts, numbers, True or False, and lists of them")
             arguments += [f"--{key.replace('_', '-')}"] if part is True else [f"--{key.replace('_', '-')}", str(part)] if part not in (None, False) else []
     return run_command(arguments, output)
 
 
 def _file_of(recipe, folder):
     if not isinstance(recipe, dict):
-        return os.fspath(recipe)
+        return _text_path(recipe)
     path = os.path.join(folder, "recipe.toml")
     with open(path, "w", encoding="utf-8") as file:
         file.write(toml_of(recipe))
     return path
+
+
+def _text_path(recipe):
+    if not isinstance(recipe, (str, os.PathLike)) or not is_text(os.fspath(recipe)):
+        raise InputError(f"recipe is {shown(recipe)}; it must be a dict of sections, a file, or the name of a recipe that comes with weft")
+    return os.fspath(recipe)
 
 
 def run_command(arguments, output):

@@ -17,7 +17,7 @@ def main():
     folder, rank = sys.argv[1], os.environ.get("RANK", "0")
     try:
         with open(os.path.join(folder, "call"), "rb") as file:
-            processes.prepare(pickle.load(file))
+            processes.prepare(pickle.load(file))  # where a function of __main__ is found
             function, arguments = pickle.load(file)
         write(os.path.join(folder, f"result.{rank}"), pickle.dumps(function(*arguments)))
     except BaseException:

@@ -2,11 +2,18 @@
 import json
 import math
 
-from weft.errors import InputError
+from weft.errors import InputError, is_text, kind, shown
 
 
 def toml_of(sections):
     """The text of a recipe of plain data: {section: {key: value}}."""
+    try:
+        return _toml_of(sections)
+    except RecursionError:
+        raise InputError("recipe: a list or dict in it contains itself") from None
+
+
+def _toml_of(sections):
     lines = []
     for name, values in sections.items():
         if isinstance(values, dict):
@@ -22,7 +29,7 @@ def toml_of(sections):
                 lines.append(f"[[{name}]]")
                 lines += [f"{_key(key)} = {_value(value, f'{name}.{key}')}" for key, value in row.items()]
         else:
-            raise InputError(f"recipe: '{name}' is a {type(values).__name__}; a section is a dict of its keys")
+            raise InputError(f"recipe: '{name}' is {kind(values)}; a section is a dict of its keys")
     return "".join(f"{line}\n" for line in lines)
 
 
@@ -38,10 +45,14 @@ def _value(value, where):
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, int):
+        if value.bit_length() > 10000:  # more than Python writes
+            raise InputError(f"{where} is an int of {value.bit_length()} bits; give a smaller one")
         return str(value)
     if isinstance(value, float):
         return repr(value) if math.isfinite(value) else {math.inf: "inf", -math.inf: "-inf"}.get(value, "nan")
     if isinstance(value, str):
+        if not is_text(value.replace("\0", "")):  # a NUL is refused with its place
+            raise InputError(f"{where} is {shown(value)}, which is no text in UTF-8")
         return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
     if isinstance(value, (list, tuple)):
         return "[" + ", ".join(_value(part, where) for part in value) + "]"
@@ -49,4 +60,4 @@ def _value(value, where):
         return "{" + ", ".join(f"{_key(key)} = {_value(part, f'{where}.{key}')}" for key, part in value.items()) + "}"
     if hasattr(value, "__fspath__"):
         return _value(value.__fspath__(), where)
-    raise InputError(f"{where} is a {type(value).__name__}; a recipe's values are numbers, texts, true or false, and lists of them")
+    raise InputError(f"{where} is {kind(value)}; a recipe's values are numbers, texts, true or false, and lists of them")

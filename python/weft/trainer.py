@@ -1,32 +1,50 @@
 """weft.Trainer: trains modules of torch.nn on all ranks, each of which makes the same calls in the same order."""
+from __future__ import annotations
+
 import atexit
 import json
 import os
 import tempfile
+import threading
 import weakref
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
 
 import torch
 from torch.utils.data import default_collate
 
 from weft import _weft
-from weft.blocks import blocks_of, describe, loss_function
-from weft.errors import InputError
+from weft.blocks import Described, blocks_of, loss_function
+from weft.errors import InputError, is_text, kind, shown
 from weft.toml import toml_of
 
 Step = _weft.Step
-_trainers = weakref.WeakSet()
+Inputs = torch.Tensor | Sequence[torch.Tensor]
+Keys = dict[str, Any]
+Path = str | bytes | os.PathLike[str]
+Collate = Callable[[list[Any]], Any]
+_trainers: weakref.WeakSet[Trainer] = weakref.WeakSet()
+_LOOP = "the loop over train() does that"
+UNREAD = {
+    "layout.profile": "costs of Python's modules are not known", "layout.loss_chunk": "it is for gpt and llama of a recipe",
+    "run.evaluate_every": _LOOP, "run.target": _LOOP, "run.stop_on": _LOOP, "run.resume": "call load()",
+    "run.log_every": _LOOP, "run.folder": "records are kept by the command", "run.tensorboard": "records are kept by the command",
+    "run.csv": "records are kept by the command", "run.histograms_every": "records are kept by the command",
+    "run.hardware": "costs of Python's modules are not known", "run.noise_scale": "a Step does not have it",
+    "run.restarts": "whoever starts the ranks does that: weft run --help", "run.ports": "set WEFT_PORTS",
+}  #: keys without effect, and what to do
 
 
 class Evaluation:
     """Loss and accuracy over a data set."""
 
-    def __init__(self, loss, targets, hits):
+    def __init__(self, loss: float, targets: int, hits: int | None) -> None:
         self.loss = loss  #: mean over the targets
         self.targets = targets  #: number that counted, over all ranks
         self.hits = hits  #: of those, how many were the most likely class; None for a loss other than "cross_entropy"
 
     @property
-    def accuracy(self):
+    def accuracy(self) -> float | None:
         return None if self.hits is None else self.hits / self.targets
 
     def __repr__(self):
@@ -46,42 +64,51 @@ class Trainer:
     them whole. Every rank must have the same modules; their values are those of rank 0.
     """
 
-    def __init__(self, model, loss="cross_entropy", *, batch=None, optimizer=None, layout=None, run=None, recipe=None, log=print):
-        sections = {name: dict(values) for name, values in (recipe or {}).items() if isinstance(values, dict)}
-        if isinstance(batch, int):
+    def __init__(self, model: torch.nn.Module | Sequence[torch.nn.Module], loss: str | Callable[[Any, torch.Tensor], Any] | None = "cross_entropy", *,
+                 batch: int | Keys | None = None, optimizer: Keys | None = None, layout: Keys | None = None, run: Keys | None = None,
+                 recipe: Keys | None = None, log: Callable[[str], object] | None = print) -> None:
+        if isinstance(batch, int) and not isinstance(batch, bool):
             batch = {"global": batch}
-        for name, values in {"batch": batch, "optimizer": optimizer, "layout": layout, "run": run}.items():
-            if values is not None and not isinstance(values, dict):
-                raise InputError(f"{name} is a {type(values).__name__}; it must be a dict of the recipe's keys of [{name}]")
-            sections.setdefault(name, {}).update(values or {})
-        sections["run"].setdefault("device", "cpu")  # what the wheel is for; torch may say that it sees a GPU where there is none
-        self._has_length = any(key in sections["run"] for key in ("steps", "samples", "tokens"))
+        sections, notes = _sections({"batch": batch, "optimizer": optimizer, "layout": layout, "run": run}, recipe)
+        if log is not None and not callable(log):
+            raise InputError(f"log is {kind(log)}; it must be a function of a line, or None")
+        self._has_length = any(key in sections["run"] for key in ("steps", "samples"))
         self._blocks = blocks_of(model)
-        described, self._aliases = describe(self._blocks)
-        text = toml_of({name: sections[name] for name in ("batch", "optimizer", "layout", "run")})
-        self._trainer = _weft.Trainer(text, described, loss_function(loss), log)
-        self._counts_hits = loss in (None, "cross_entropy") if loss is None or isinstance(loss, str) else False
+        described = Described(self._blocks)
+        self._aliases, self._unsaved = described.aliases, described.unsaved
+        function = loss_function(loss)
+        tell = log and (lambda line: log(line))
+        self._functions = [*described.functions, function, tell]  # C++ has them only as long as they are here
+        self._trainer = described.make(lambda blocks: _weft.Trainer(toml_of(sections), blocks, function, tell))
+        self._counts_hits = function is None
         self._data = self._running = None
         _trainers.add(self)
+        if notes and log and self.rank == 0:
+            log(notes)
 
     def _call(self, method, *arguments):
         """A method of the trainer in C++, unless one runs: on another thread, or that calls this one from a block."""
-        if self._running:
-            raise InputError(f"{method}() while {self._running}() runs; a trainer is called by one thread, and not from its own modules")
+        self._check_idle(method)
         self._running = method
         try:
             return getattr(self._trainer, method)(*arguments)
         finally:
             self._running = None
 
+    def _check_idle(self, method):
+        if self._running:
+            raise InputError(f"{method}() while {self._running}() runs; a trainer is called by one thread, and not from its own modules")
+
     # --- training ---
 
-    def step(self, inputs, target):
+    def step(self, inputs: Inputs, target: torch.Tensor) -> Step:
         """One step on this rank's share of the global batch (`share`). `inputs` is a tensor, or a tuple of them. Returns a Step."""
-        self._data = None
-        return self._call("step", _tensors(inputs), target)
+        inputs, target = _tensors(inputs), _target(target)
+        self._check_idle("step")
+        self._stop_reading()
+        return self._call("step", inputs, target)
 
-    def train(self, data, steps=None, *, collate=None, shuffle=True, workers=0):
+    def train(self, data: Any, steps: int | None = None, *, collate: Collate | None = None, shuffle: bool = True, workers: int = 0) -> Iterator[Step]:
         """Trains, and yields a Step after each one.
 
         data: a sequence of samples (inputs, target): weft reads them in an order that depends on run.seed alone, on any number of
@@ -91,115 +118,172 @@ class Trainer:
         collate: makes a batch of a list of samples; torch's default_collate by default. workers: threads that read ahead, for data
         that waits for disks; with them neither `data` nor `collate` may draw from torch's default generator, which dropout uses meanwhile.
         """
+        if steps is not None:
+            steps = _whole(steps, "steps", 0)
         if not _is_sequence(data):
-            batches = iter(data)
-            while steps is None or steps > 0:
-                try:
-                    inputs, target = next(batches)
-                except StopIteration:
-                    break
-                steps = None if steps is None else steps - 1
-                yield self.step(inputs, target)
-            return
-        if steps is None:
-            if not self._has_length:
-                raise InputError("train(): how many steps? give steps, or run = {'steps': ...}")
-            steps = self._trainer.steps() - self.steps_done
-        for _ in range(steps):
-            self._read(data, (collate, shuffle, workers))  # anew after a load, a step on other data
-            yield self._call("next_step")
+            given = next((name for name, value, default in (("collate", collate, None), ("shuffle", shuffle, True), ("workers", workers, 0))
+                          if value != default), None)
+            if given or not hasattr(data, "__iter__"):
+                raise InputError(f"train(): {kind(data)} is no sequence of samples" + (
+                    f", which {given} is for" if given else ", nor an iterable of batches"))
+            return self._train_on_batches(data, steps)
+        if steps is None and not self._has_length:
+            raise InputError("train(): how many steps? give steps, or run = {'steps': ...}")
+        return self._train_on_samples(data, steps, (_collate(collate), _flag(shuffle, "shuffle"), _whole(workers, "workers", 0)))
+
+    def _train_on_batches(self, data, steps):
+        batches = iter(data)
+        while steps is None or steps > 0:
+            try:
+                batch = next(batches)
+            except StopIteration:
+                break
+            steps = None if steps is None else steps - 1
+            yield self.step(*_pair(batch, "a batch of the iterable", ""))
+
+    def _train_on_samples(self, data, steps, how):
+        for _ in range(self._trainer.steps() - self.steps_done if steps is None else steps):
+            self._read(data, how)  # anew after a load, a step on other data
+            self._check_idle("train")
+            try:
+                step = self._call("next_step")
+            except BaseException:  # not later: an error of C++ that is kept there keeps what it went through
+                self._stop_reading(1.0)
+                raise
+            yield step
 
     def _read(self, data, how):
         if self._data is not None and self._data[0] is data and self._data[1] == how:
             return
         collate, shuffle, workers = how
-        self._data = None
-        self._call("read", _dataset(data, collate), shuffle, workers)
-        self._data = (data, how)  # whose next samples are those of the next step
+        self._check_idle("train")
+        self._stop_reading()
+        ended = threading.Event()
+        dataset, fetch = _dataset(data, collate, ended)
+        self._call("read", dataset, shuffle, workers)
+        self._data = (data, how, fetch, ended)  # whose next samples are those of the next step
 
-    def evaluate(self, data, *, collate=None):
+    def _stop_reading(self, limit_s=10.0):
+        if self._data is not None:
+            self._data[3].set()
+            self._data = None
+            self._trainer.stop_reading(limit_s)
+
+    def evaluate(self, data: Any, *, collate: Collate | None = None) -> Evaluation:
         """The loss over a sequence of samples, of which each rank reads its share. With optimizer.ema, of the averaged weights."""
         if not _is_sequence(data):
-            raise InputError(f"evaluate(): a {type(data).__name__} is no sequence of samples; of a DataLoader, pass its dataset")
-        loss, targets, hits = self._call("evaluate", _dataset(data, collate))
+            raise InputError(f"evaluate(): {kind(data)} is no sequence of samples; of a DataLoader, pass its dataset")
+        dataset, _fetch = _dataset(data, _collate(collate), threading.Event())
+        loss, targets, hits = self._call("evaluate", dataset)
         return Evaluation(loss, targets, hits if self._counts_hits else None)
 
-    def predict(self, inputs, *, gathered=False):
+    def predict(self, inputs: Inputs, *, gathered: bool = False) -> Any:
         """The model's outputs, on the CPU, for this rank's `inputs`, of any number; `gathered`: for those of all ranks."""
-        outputs = self._call("predict", _tensors(inputs), gathered)
+        outputs = self._call("predict", _tensors(inputs), _flag(gathered, "gathered"))
         return outputs[0] if len(outputs) == 1 else tuple(outputs)
 
     @property
-    def share(self):
+    def share(self) -> range:
         """This rank's samples of the next step, a range of the global batch."""
         first, count = self._trainer.share()
         return range(first, first + count)
 
     # --- state ---
 
-    def save(self, path, *, replace=False, in_background=False):
+    def save(self, path: Path, *, replace: bool = False, in_background: bool = False) -> None:
         """Saves weights, optimizer, clock and kept objects as a checkpoint: a new folder, or a URL. It loads at any size and layout."""
-        self._call("save", os.fspath(path), replace, in_background)
+        self._call("save", _path(path), _flag(replace, "replace"), _flag(in_background, "in_background"))
 
-    def finish_save(self):
+    def finish_save(self) -> None:
         """Waits for a save in the background; raises its error."""
-        self._trainer.finish_save()
+        self._call("finish_save")
 
-    def load(self, path, *, strict=True):
+    def load(self, path: Path, *, strict: bool = True) -> int:
         """Loads a checkpoint, also one of `weft train` or of other ranks and layouts. Returns the steps done."""
-        self._data = None
-        return self._call("load", os.fspath(path), strict)
+        path = _path(path)
+        self._check_idle("load")
+        self._stop_reading()
+        return self._call("load", path, _flag(strict, "strict"))
 
-    def load_weights(self, path, *, names=None, skip=()):
-        """Starts from the weights in a file or a checkpoint; `names`: {name in the file: name in the model}, '*' for any text."""
+    def load_weights(self, path: Path, *, names: dict[str, str] | None = None, skip: str | Sequence[str] = ()) -> None:
+        """Starts from the weights in a file or a checkpoint; `names`: {name in the file: name in the model}, '*' for any text.
+
+        skip: names, or patterns of them, that keep their values.
+        """
+        names, skip = {} if names is None else names, [skip] if isinstance(skip, str) else skip
+        if not isinstance(names, dict) or not all(is_text(text) for pair in names.items() for text in pair):
+            raise InputError(f"load_weights(): names is {shown(names)}; it must be a dict of texts")
+        if not isinstance(skip, (list, tuple)) or not all(is_text(text) for text in skip):
+            raise InputError(f"load_weights(): skip is {shown(skip)}; it must be a list of texts")
         with tempfile.NamedTemporaryFile("w", suffix=".json") as file:
-            json.dump(names or {}, file)
+            json.dump(names, file)
             file.flush()
-            self._trainer.load_weights(os.fspath(path), file.name if names else "", list(skip))
+            self._call("load_weights", _path(path), file.name if names else "", list(skip))
 
-    def keep(self, name, value):
-        """Adds an object with state_dict() and load_state_dict(), of what JSON can hold, to checkpoints. Before load(), on all ranks."""
-        self._trainer.keep(name, lambda: json.dumps(value.state_dict()), lambda text: value.load_state_dict(json.loads(text)))
+    def keep(self, name: str, value: Any) -> None:
+        """Adds an object with state_dict() and load_state_dict(), of what JSON can hold, to checkpoints. Before load(), on all ranks.
 
-    def state_dict(self, *, average=False):
-        """All parameters and buffers, whole, on the CPU, by the names that the model gives them; `average`: with optimizer.ema."""
-        weights = dict(self._trainer.weights(average))
+        A checkpoint has rank 0's state, which load() gives to all ranks.
+        """
+        if not is_text(name) or isinstance(value, type) or not all(callable(getattr(value, method, None)) for method in ("state_dict", "load_state_dict")):
+            raise InputError(f"keep(): {shown(name)} and {kind(value)}; give a name, and an object with state_dict() and "
+                             "load_state_dict()")
+
+        def save():
+            try:
+                return json.dumps(value.state_dict())
+            except (TypeError, ValueError, RecursionError) as error:
+                raise InputError(f"keep(): the state of '{name}' is nothing that JSON can hold: {error}") from error
+
+        def load(text):
+            value.load_state_dict(json.loads(text))
+
+        save()  # an error now, not after hours
+        self._call("keep", name, save, load)
+        self._functions += [save, load]
+
+    def state_dict(self, *, average: bool = False) -> dict[str, torch.Tensor]:
+        """All parameters and persistent buffers, whole, on the CPU, by the names that the model gives them.
+
+        average: the averaged weights of optimizer.ema instead.
+        """
+        weights = dict(self._call("weights", _flag(average, "average")))
         weights.update({name: weights[owner] for name, owner in self._aliases.items()})
-        return weights
+        return {name: value for name, value in weights.items() if name not in self._unsaved}
 
-    def zero_gradients(self):
+    def zero_gradients(self) -> dict[str, float]:
         """{parameter: share of its gradient that was exactly zero in the last step}, if half or more: unused, detached or dead ones."""
-        return dict(self._trainer.zero_gradients())
+        return dict(self._call("zero_gradients"))
 
     # --- figures ---
 
     @property
-    def rank(self):
+    def rank(self) -> int:
         """This process's rank."""
         return self._trainer.rank()
 
     @property
-    def world_size(self):
+    def world_size(self) -> int:
         """Number of ranks."""
         return self._trainer.size()
 
     @property
-    def steps_done(self):
+    def steps_done(self) -> int:
         """Steps of the run, loaded ones too."""
         return self._trainer.steps_done()
 
     @property
-    def samples_done(self):
+    def samples_done(self) -> int:
         """Samples of the run, over all its steps."""
         return self._trainer.samples_done()
 
     @property
-    def global_batch(self):
+    def global_batch(self) -> int:
         """Samples of the next step, over all ranks."""
         return self._trainer.global_batch()
 
     @property
-    def learning_rate(self):
+    def learning_rate(self) -> float:
         """Of the next step."""
         return self._trainer.learning_rate()
 
@@ -208,29 +292,109 @@ class Trainer:
 def _stop_reading():
     """Before Python ends: its end would stop threads that are in a data set with an exception that C++ cannot pass on."""
     for trainer in list(_trainers):
-        trainer._trainer.stop_reading()
+        trainer._stop_reading()
+
+
+def _sections(given, recipe):
+    """The sections of a trainer's recipe; and a note on keys of `recipe` that are left out, as they are for `weft train`."""
+    if recipe is not None and not isinstance(recipe, dict):
+        raise InputError(f"recipe is {kind(recipe)}; it must be a dict of sections, such as weft.load_recipe() returns")
+    recipe = recipe or {}
+    left_out = [f"[{name}]" for name in recipe if name not in given]
+    sections = {}
+    for name, values in given.items():
+        whole = recipe.get(name, {})
+        for part in (values if values is not None else {}, whole):
+            if not isinstance(part, dict):
+                raise InputError(f"{name} is {kind(part)}; it must be a dict of the recipe's keys of [{name}]")
+        wrong = next((key for key in values or {} if f"{name}.{key}" in UNREAD), None)
+        if wrong is not None:
+            raise InputError(f"{name}.{wrong} is for `weft train`, and does nothing here: {UNREAD[f'{name}.{wrong}']}")
+        left_out += [f"{name}.{key}" for key in whole if f"{name}.{key}" in UNREAD]
+        sections[name] = {**{key: value for key, value in whole.items() if f"{name}.{key}" not in UNREAD}, **(values or {})}
+    sections["run"].setdefault("device", "cpu")  # what the wheel is for; torch may say that it sees a GPU where there is none
+    return sections, f"not read from the recipe: {', '.join(left_out)}" if left_out else ""
 
 
 def _tensors(inputs):
     tensors = list(inputs) if isinstance(inputs, (tuple, list)) else [inputs]
-    wrong = next((value for value in tensors if not isinstance(value, torch.Tensor)), None)
-    if wrong is not None or not tensors:
-        raise InputError(f"inputs must be a tensor, or a tuple of tensors, not {'a ' + type(wrong).__name__ if tensors else 'empty'}")
+    wrong = [value for value in tensors if not isinstance(value, torch.Tensor)]
+    if wrong or not tensors:
+        raise InputError(f"inputs must be a tensor, or a tuple of tensors, not {kind(wrong[0]) if wrong else 'empty'}")
+    for value in tensors:
+        _plain(value, "an input")
     return tensors
 
 
+def _target(target):
+    if not isinstance(target, torch.Tensor):
+        raise InputError(f"the target must be a tensor, not {kind(target)}")
+    return _plain(target, "the target")
+
+
+def _plain(value, what):
+    """The tensor, if it has values in memory."""
+    if value.layout != torch.strided or value.device.type != "cpu" or value.is_quantized or value.is_nested:
+        form = "nested" if value.is_nested else "quantized" if value.is_quantized else f"on {value.device}" if value.layout == torch.strided else "sparse"
+        raise InputError(f"{what} is {form}; give a plain tensor on the CPU")
+    return value
+
+
+def _pair(batch, what, hint):
+    if not isinstance(batch, (tuple, list)) or len(batch) != 2:
+        raise InputError(f"{what} is {kind(batch)}, not (inputs, target){hint}")
+    return batch
+
+
 def _is_sequence(data):
-    return hasattr(data, "__getitem__") and hasattr(data, "__len__")
+    return hasattr(data, "__getitem__") and hasattr(data, "__len__") and not isinstance(data, (str, bytes, dict))
 
 
-def _dataset(data, collate):
-    collate = collate or default_collate
+def _whole(value, name, least):
+    if isinstance(value, bool) or not isinstance(value, int) or not least <= value < 2**31:
+        raise InputError(f"{name} is {shown(value)}; it must be a whole number of at least {least}")
+    return value
+
+
+def _flag(value, name):
+    if not isinstance(value, bool):
+        raise InputError(f"{name} is {shown(value)}; it must be True or False")
+    return value
+
+
+def _path(path):
+    """As bytes, which need not be UTF-8."""
+    try:
+        encoded = os.fsencode(path)
+    except (TypeError, UnicodeEncodeError):
+        encoded = b"\0"
+    if b"\0" in encoded:
+        raise InputError(f"the path is {shown(path)}; it must be a text or a path, without NUL")
+    return encoded
+
+
+def _collate(collate):
+    if collate is not None and not callable(collate):
+        raise InputError(f"collate is {kind(collate)}; it must be a function of a list of samples")
+    return collate or default_collate
+
+
+def _dataset(data, collate, ended):
+    """The data set for C++, and the function that it calls, which the caller keeps."""
 
     def fetch(indices, _epoch):
-        batch = collate([data[index] for index in indices])
-        if not isinstance(batch, (tuple, list)) or len(batch) != 2:
-            raise InputError(f"a batch of the data set is a {type(batch).__name__}, not (inputs, target); make one of it with `collate`")
-        inputs, target = batch
-        return tuple(_tensors(inputs)), target
+        samples = []
+        for index in indices:
+            if ended.is_set():
+                raise InputError("the data set is no longer read")
+            samples.append(data[index])
+        inputs, target = _pair(collate(samples), "a batch of the data set", "; make one of it with `collate`")
+        return tuple(_tensors(inputs)), _target(target)
 
-    return _weft.Dataset(len(data), fetch)
+    try:
+        size = len(data)
+    except (TypeError, ValueError, OverflowError) as error:
+        raise InputError(f"the data set's length is no number of samples: {error}") from error
+    if size == 0:
+        raise InputError("the data set is empty")
+    return _weft.Dataset(size, fetch), fetch

@@ -208,6 +208,23 @@ TEST(Loader, DoesNotWaitForAThreadThatIsStuck) {
   while (dataset.use_count() > 1) std::this_thread::sleep_for(std::chrono::milliseconds(10));  // the abandoned thread ends
 }
 
+TEST(Loader, CallsTheCallerWhileItWaits) {
+  auto dataset = std::make_shared<Counting>(4, Counting::Options{.delay = std::chrono::seconds(2)});
+  const auto start = std::chrono::steady_clock::now();
+  int calls = 0;
+  const auto enough = [&] {
+    if (++calls == 3) throw std::runtime_error("enough");
+  };
+  {
+    Loader loader(dataset, Sampler(4, {}), {.while_waiting = enough});
+    EXPECT_THROW(loader.next(), std::runtime_error);
+    EXPECT_EQ(calls, 3);
+    loader.end(std::chrono::milliseconds(10));
+  }
+  EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(1));
+  while (dataset.use_count() > 1) std::this_thread::sleep_for(std::chrono::milliseconds(10));  // the abandoned thread ends
+}
+
 TEST(Loader, PreparesAheadAndNoFurther) {
   auto dataset = std::make_shared<Counting>(100);
   Loader loader(dataset, Sampler(100, {}), {.ahead = 3});

@@ -52,7 +52,7 @@ TEST(ExportedSplits, ranks_divide_what_all_layers_that_meet_have) {
 }
 
 Model split(const SplitPatterns& patterns) {
-  return exported_model({.path = kTokens, .splits = patterns, .reads_tokens = true});
+  return exported_model({.path = kTokens, .splits = patterns, .reads_tokens = true, .classes = 64});
 }
 
 TEST(ExportedSplits, patterns_make_rules_with_heads_as_units) {
@@ -83,7 +83,7 @@ TEST(ExportedSplits, what_cannot_be_split_is_refused_with_what_to_do) {
       {{.columns = "h.*.out"}, "the norm is over that dimension"},
       {{.rows = "h.*.down", .vocabulary = "h.*.up"}, "but the layer takes parts of its last dimension"},
       {{.columns = "wte, head"}, "an embedding is split by its entries"},
-      {{.columns = "head"}, "split the layer of the logits by model.tp_vocabulary"},
+      {{.columns = "head"}, "model.tp_columns splits its weight, but it is an embedding; use model.tp_vocabulary"},
   };
   for (const auto& c : cases) {
     const std::string text = test::refusal([&] { split(c.patterns); });

@@ -108,6 +108,17 @@ def load(folder, layout):
     return [step.loss for step in trainer.train(texts(), 2)]
 
 
+class Named(torch.nn.Module):
+    """A block that returns a dict."""
+
+    def __init__(self):
+        super().__init__()
+        self.inner = torch.nn.Linear(4, 4)
+
+    def forward(self, x):
+        return {"x": self.inner(x)}
+
+
 class Counter:
     """An object with state of its own."""
 
@@ -132,6 +143,48 @@ def shares():
     after = [more.loss for more in trainer.train(batches, 2)]
     assert (weft.rank(), weft.world_size()) == (trainer.rank, trainer.world_size)
     return trainer.rank, list(trainer.share), step.loss, found.loss, found.targets, trainer.predict(inputs, gathered=True).shape, len(after)
+
+
+class Counts(torch.nn.Module):
+    """A linear layer with buffers: `forward` replaces statistic and count, and makes a cache; a constant of each rank's own."""
+
+    def __init__(self, mask):
+        super().__init__()
+        self.inner = torch.nn.Linear(4, 4)
+        self.register_buffer("mask", mask)  # of several blocks
+        self.register_buffer("own", torch.full((4,), 1.0 + weft.rank()), persistent=False)
+        self.register_buffer("running_mean", torch.zeros(4))
+        self.register_buffer("running_peak", torch.zeros(4), persistent=False)
+        self.register_buffer("num_batches_tracked", torch.tensor(0))
+        self.register_buffer("cache", None, persistent=False)
+
+    def forward(self, x):
+        if self.training:
+            self.running_mean = 0.5 * self.running_mean + 0.5 * x.detach().mean(0)
+            self.num_batches_tracked = self.num_batches_tracked + 1
+        self.cache = torch.arange(len(x))
+        return self.inner(x * self.mask * self.own)
+
+
+def buffers(layout, folder):
+    """The state after two steps, which a checkpoint has too, and losses."""
+    torch.manual_seed(5)
+    mask = torch.tensor([1.0, 0.0, 1.0, 1.0])
+    made = lambda: weft.Trainer([Counts(mask), torch.nn.Linear(4, 4), Counts(mask)], "mean_squares", batch=4, layout=layout, run={"threads": 1}, log=None)  # noqa: E731
+    trainer = made()
+    data = [(torch.full((4,), float(i % 4)), torch.ones(4)) for i in range(8)]
+    losses = [step.loss for step in trainer.train(data, 2, shuffle=False)]
+    trainer.save(folder, replace=True)
+    again = weft.Trainer([Counts(torch.zeros(4)), torch.nn.Linear(4, 4), Counts(torch.zeros(4))], "mean_squares", batch=4, layout=layout,
+                         run={"threads": 1}, log=None)
+    again.load(folder)
+    assert all(torch.equal(value, again.state_dict()[name]) for name, value in trainer.state_dict().items())
+    return losses, trainer.state_dict()
+
+
+def pickled(*values):
+    """What a rank was given, and a tensor of its own."""
+    return values, torch.full((2,), float(weft.rank()))
 
 
 def fail(which):

@@ -49,6 +49,6 @@ def test_migration(tmp_path, name, peer, ours):
 
 def test_module_page(tmp_path):
     (_, first), (_, recipes) = blocks("python_modules.md")
-    text = printed(tmp_path, "import torch; torch.manual_seed(0)\n" + first, 2)
+    text = printed(tmp_path, first, 2)
     assert all(f"{step}: loss " in text for step in (10, 20, 30, 40)) and text.count("Evaluation(loss=") == 2
     assert len(printed(tmp_path, recipes, 1).splitlines()) == 3

@@ -1,5 +1,5 @@
 #!/usr/bin/env -S python3 -B
-"""tests/python/python_test.py BUILD COMPILER CACHE [ARGUMENT OF PYTEST...]: pytest of weft_module_test.py, or the file given, in a clean
+"""tests/python/python_test.py BUILD COMPILER CACHE [ARGUMENT OF PYTEST...]: pytest of weft_module_test.py and misuse_test.py, or the file given, in a clean
 environment with the wheel (tests/wheel/environment.py).
 """
 import pathlib
@@ -16,7 +16,7 @@ PYTEST = "/usr/lib/python3/dist-packages"  # of Debian's python3-pytest; torch a
 def main():
     main_in_mounts_of_its_own(__file__, sys.argv[1:])
     build, compiler, cache, *arguments = sys.argv[1:]
-    arguments = arguments or ["weft_module_test.py"]
+    arguments = arguments or ["weft_module_test.py", "misuse_test.py"]
     at = Environment()
     try:
         at.set_up(pathlib.Path(build).resolve(), compiler, pathlib.Path(cache))
@@ -25,7 +25,7 @@ def main():
                 (at.site / path.name).symlink_to(path)
         (at.site / "pytest.pth").write_text(f"{PYTEST}\n")
         shutil.copytree(HERE, at.home / "tests", ignore=shutil.ignore_patterns("python_test.py", "__pycache__"))
-        for page in ("python_modules", "migrate"):
+        for page in ("python_modules", "migrate", "recipes"):
             shutil.copy(HERE.parents[1] / "docs" / f"{page}.md", at.home / "tests")
         figures = at.home / "figures"
         figures.touch()

@@ -1,14 +1,17 @@
 """Tests of `import weft`, run by pytest in an environment with the wheel (python_test.py)."""
+import ast
 import gc
 import inspect
 import json
 import os
+import pathlib
 import re
 import signal
 import subprocess
 import sys
 import threading
 import time
+import weakref
 
 import jobs
 import pytest
@@ -18,6 +21,8 @@ from torch.utils.checkpoint import checkpoint
 
 import weft
 from weft import _weft
+from weft.blocks import Described, blocks_of
+from weft.trainer import UNREAD
 
 RUN = {"threads": 1}
 FIGURES = os.environ["WEFT_TEST_FIGURES"]
@@ -67,12 +72,17 @@ def exact(layouts):
     return [{"options": {"layout": layout, "run": {"reproducible_slots": 4}}, "make": dropping, "loss": jobs.tokens_loss} for layout in layouts]
 
 
+PICKLED = [torch.arange(6.0).view(2, 3), torch.arange(6.0).view(2, 3).t()[1:], torch.ones(2, requires_grad=True), torch.tensor([True, False]),
+           torch.tensor(1.0).share_memory_(), torch.nn.Linear(3, 2), mean_loss]
+
+
 @pytest.fixture(scope="session")
 def two(tmp_path_factory):
     """Results of two ranks, and the folder of a checkpoint of theirs. All in one pair of processes, as importing torch takes seconds."""
     folder = str(tmp_path_factory.mktemp("two") / "saved")
     calls = [(jobs.many, trainings(LAYOUTS)), (jobs.many, exact([{}, {"pp": 2}, {"shard_level": "parameters"}])),
-             (jobs.save, folder, {"shard_level": "parameters"}), (jobs.shares,)]
+             (jobs.save, folder, {"shard_level": "parameters"}), (jobs.shares,), (jobs.buffers, {"pp": 2}, f"{folder}.buffers"),
+             (jobs.pickled, *PICKLED)]
     return weft.spawn(jobs.all_of, 2, calls), folder
 
 
@@ -352,7 +362,7 @@ REFUSED = [
     (lambda: weft.Trainer(torch.nn.BatchNorm1d(4, momentum=None), batch=8), "without momentum"),
     (lambda: step_of(torch.nn.Linear(4, 4), lambda outputs, target: outputs), "must be a tensor with one number"),
     (lambda: step_of(torch.nn.Linear(4, 4), lambda outputs, target: 3.0), "must be a tensor with one number"),
-    (lambda: step_of([Named()]), "returned a dict"),
+    (lambda: step_of([jobs.Named()]), "returned a dict"),
     (lambda: step_of(torch.nn.Linear(4, 4), data=[torch.zeros(4)] * 9), "is a Tensor, not (inputs, target)"),
     (lambda: step_of(torch.nn.Linear(4, 4), data=[]), "the data set is empty"),
     (lambda: list(weft.Trainer(torch.nn.Linear(4, 4), batch=8, log=None).train(Rows())), "how many steps?"),
@@ -364,15 +374,6 @@ REFUSED = [
     (lambda: weft.load_recipe("gbt"), "there is no file 'gbt', nor a recipe"),
     (lambda: weft.chain(Reversed(), torch.zeros(2, 4)), "does more than call its children in order"),
 ]
-
-
-class Named(torch.nn.Module):
-    def __init__(self):
-        super().__init__()
-        self.inner = torch.nn.Linear(4, 4)
-
-    def forward(self, x):
-        return {"x": self.inner(x)}
 
 
 class Reversed(torch.nn.Module):
@@ -506,14 +507,28 @@ def test_recipes():
     assert found.value.status == 1
 
 
+def annotated(function):
+    signature = inspect.signature(function)
+    assert signature.return_annotation is not signature.empty, function
+    assert all(part.annotation is not part.empty for name, part in signature.parameters.items() if name != "self"), function
+
+
 def test_descriptions():
-    """All that is public is described, and the stub of _weft has the names that it has."""
+    """All that is public is described and annotated, and the stub of _weft has the names that it has."""
+    (seen_by_checkers,) = (part for part in ast.parse(inspect.getsource(weft)).body if isinstance(part, ast.If))
+    imported = {alias.name: part.module for part in seen_by_checkers.body for alias in part.names}
+    assert imported == {name: f"weft.{module}" for name, module in weft._LAZY.items()} and set(weft.__all__) == {"__version__", "cmake_prefix", *imported}
     for name in weft.__all__:
         value = getattr(weft, name)
         if inspect.isclass(value) or inspect.isfunction(value):
             assert value.__doc__, name
+        if inspect.isfunction(value):
+            annotated(value)
+    annotated(weft.Trainer.__init__)
     for name, value in vars(weft.Trainer).items():
-        assert name.startswith("_") or inspect.getdoc(value), name
+        if not name.startswith("_"):
+            assert inspect.getdoc(value), name
+            annotated(value.fget if isinstance(value, property) else value)
     with open(os.path.join(os.path.dirname(weft.__file__), "_weft.pyi"), encoding="utf-8") as file:
         stub = file.read()
     for name in (name for name in dir(_weft) if not name.startswith("_")):
@@ -591,6 +606,123 @@ def test_calls_from_a_block_are_refused():
     object.__setattr__(block, "trainer", trainer)
     with pytest.raises(weft.InputError, match=r"predict\(\) while step\(\) runs"):
         trainer.step(torch.randn(4, 4), torch.zeros(4, dtype=torch.long))
+
+
+def test_buffers(two, tmp_path):
+    """Values that forward replaces are trained and saved, those of caches and buffers that are not persistent are not; blocks share constants."""
+    losses, state = jobs.buffers({}, tmp_path / "saved")
+    names = {"inner.weight", "inner.bias", "mask", "running_mean", "num_batches_tracked"}
+    assert set(state) == {"1.weight", "1.bias"} | {f"{block}.{name}" for block in (0, 2) for name in names}
+    assert torch.allclose(state["0.running_mean"], torch.full((4,), 1.125)) and int(state["0.num_batches_tracked"]) == 2
+    for found, values in (rank[4] for rank in two[0]):
+        assert found == pytest.approx(losses, abs=1e-6) and set(values) == set(state)  # rank 0's constants everywhere
+        assert all(torch.allclose(values[name], value, atol=1e-6) for name, value in state.items())
+    mask = torch.ones(4)
+    assert Described(blocks_of([jobs.Counts(mask), jobs.Counts(mask)])).aliases == {}
+
+
+class Replaces(torch.nn.Module):
+    """A block whose forward replaces one of its tensors."""
+
+    def __init__(self, name, value):
+        super().__init__()
+        self.inner, self.name, self.value = torch.nn.Linear(4, 4), name, value
+        self.weight = torch.nn.Parameter(torch.zeros(4))
+        self.register_buffer("constant", torch.zeros(4))
+        self.register_buffer("running_mean", torch.zeros(4))
+        self.register_buffer("later", None)
+
+    def forward(self, x):
+        setattr(self, self.name, self.value)
+        return self.inner(x) + self.weight
+
+
+@pytest.mark.parametrize(("name", "value", "words"), [
+    ("constant", torch.ones(4), "changed its buffer '0.constant', which is taken for constant"),
+    ("constant", torch.ones(3), "its forward replaced 'constant'"),
+    ("running_mean", torch.ones(4, dtype=torch.float64), "its forward replaced 'running_mean'"),
+    ("running_mean", None, "its forward replaced 'running_mean'"),
+    ("later", torch.ones(4), "its forward replaced 'later'"),
+    ("weight", torch.nn.Parameter(torch.ones(4)), "its forward replaced 'weight'"),
+])
+def test_replaced_tensors_are_refused(name, value, words):
+    with pytest.raises(weft.InputError, match=re.escape(words)):
+        step_of([Replaces(name, value)])
+
+
+def test_cycles_are_freed():
+    """A trainer is collected, though what it calls refers to it."""
+    def one(fails):
+        class Data(Rows):
+            pass
+
+        block, data, kept = Raises(ValueError("x")) if fails == "block" else torch.nn.Linear(4, 4), Data(KeyError("y") if fails == "data" else None), jobs.Counter()
+        trainer = weft.Trainer(block, lambda outputs, target: F.cross_entropy(outputs, target) * bool(trainer), batch=8, run=RUN,
+                               log=lambda line: trainer)
+        trainer.keep("kept", kept)
+        block.trainer_of = data.trainer_of = kept.trainer_of = trainer
+        for workers in (2,) if fails == "data" else (0, 2):  # an error of a thread is kept
+            try:
+                list(trainer.train(data, 1, workers=workers))
+            except (ValueError, KeyError, weft.Error):
+                pass
+        return weakref.ref(trainer), weakref.ref(block)
+
+    found = [one(fails) for fails in ("", "block", "data")]
+    gc.collect()
+    assert [reference() for pair in found for reference in pair] == [None] * 6
+
+
+def test_rates_without_a_length():
+    """Warm-up and steps of the rate need no run's length."""
+    def rates(**optimizer):
+        trainer = weft.Trainer(torch.nn.Linear(4, 4), batch=8, optimizer={"lr": 1.0, **optimizer}, run=RUN, log=None)
+        return [step.learning_rate for step in trainer.train(Rows(), 4)]
+
+    assert rates(warmup=4) == [0.25, 0.5, 0.75, 1.0] == rates(warmup="32 samples")
+    assert rates(decay="step", decay_every=2, decay_factor=0.5) == [1.0, 1.0, 0.5, 0.5]
+
+
+def test_keys_without_effect():
+    """Those of a recipe are named, and every key of [run] is read or refused."""
+    lines = []
+    recipe = {**weft.load_recipe("gpt"), "run": {"steps": 99, "folder": "x", "threads": 1}, "batch": {"global": 4}}
+    weft.Trainer(torch.nn.Linear(4, 4), recipe=recipe, log=lines.append)
+    assert lines == ["not read from the recipe: [model], [data], run.folder"]
+    page = (pathlib.Path(__file__).parent / "recipes.md").read_text(encoding="utf-8")
+    read = {"steps", "epochs", "samples", "tokens", "evaluate", "seed", "threads", "reproducible_slots", "reproducible_tp", "device", "graph", "timeout_s",
+            "name", "audit_every"}
+    assert {f"run.{key}" for key in read} == set(re.findall(r"(?m)^\| `(run\.\w+)`", page)) - set(UNREAD)
+
+
+def test_spawn_takes_what_can_be_pickled(two):
+    """Tensors, also those that need a gradient or share memory, modules and functions, to ranks and back."""
+    for rank, (values, own) in enumerate(results[5] for results in two[0]):
+        assert all(map(torch.equal, values[:5], PICKLED[:5])) and values[2].requires_grad and own.tolist() == [rank] * 2
+        assert torch.equal(values[5].weight, PICKLED[5].weight) and values[6] is mean_loss
+
+
+def test_interrupt_while_data_is_slow():
+    """Ctrl-C ends a training that waits for a sample, in a thread or not."""
+    code = """
+import sys, time, torch, weft
+class Slow:
+    def __len__(self):
+        return 64
+    def __getitem__(self, i):
+        print("reading", flush=True)
+        time.sleep(60)
+trainer = weft.Trainer(torch.nn.Linear(4, 4), batch=4, run={"threads": 1}, log=None)
+for step in trainer.train(Slow(), 2, workers=int(sys.argv[1])): pass
+"""
+    begun = [subprocess.Popen([sys.executable, "-c", code, workers], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) for workers in "02"]
+    for process in begun:
+        process.stdout.readline()
+        time.sleep(0.3)
+        begin = time.monotonic()
+        process.send_signal(signal.SIGINT)
+        _, errors = process.communicate(timeout=30)
+        assert "KeyboardInterrupt" in errors and process.returncode == -signal.SIGINT and time.monotonic() - begin < 5
 
 
 def test_exit_while_a_thread_reads():

@@ -112,6 +112,7 @@ struct Loader::State : std::enable_shared_from_this<State> {
   void fill(const Share& share);
   void start();
   Batch take();
+  bool wait(std::unique_lock<std::mutex>& lock, std::chrono::milliseconds limit);
   void hand_out(const Batch& batch);
 
   const LoaderOptions options;
@@ -198,13 +199,28 @@ void Loader::State::start() {
   }
 }
 
+/// Returns whether the next micro-batch is ready within the limit.
+bool Loader::State::wait(std::unique_lock<std::mutex>& lock, std::chrono::milliseconds limit) {
+  constexpr std::chrono::milliseconds kInterval{100};
+  const auto end = std::chrono::steady_clock::now() + limit;
+  const auto is_ready = [&] { return slot(given).full; };
+  while (options.while_waiting) {
+    if (made.wait_for(lock, kInterval, is_ready)) return true;
+    if (std::chrono::steady_clock::now() >= end) return false;
+    lock.unlock();
+    options.while_waiting();
+    lock.lock();
+  }
+  return made.wait_for(lock, limit, is_ready);
+}
+
 /// Returns the next micro-batch that workers prepare.
 Batch Loader::State::take() {
   std::unique_lock lock(mutex);
   if (threads.empty()) start();  // lazily: a rank in the middle of a pipeline needs no data
   const Stopwatch waiting;
   const std::chrono::milliseconds limit = time_limit(options.timeout_s);
-  if (!made.wait_for(lock, limit, [&] { return slot(given).full; })) {
+  if (!wait(lock, limit)) {
     throw Error(fmt::format("loader: the dataset took longer than {} s for a micro-batch; check the disk it reads from",
                             options.timeout_s));
   }
@@ -237,15 +253,17 @@ Loader::Loader(std::shared_ptr<const Dataset> dataset, Sampler sampler, const Lo
   state_ = std::make_shared<State>(std::move(dataset), sampler, options);
 }
 
-Loader::~Loader() {
+Loader::~Loader() { end(time_limit(std::min(state_->options.timeout_s, kLongestEnd_s))); }
+
+void Loader::end(std::chrono::milliseconds limit) {
   State& s = *state_;
+  if (s.threads.empty()) return;
   std::unique_lock lock(s.mutex);
   s.stopping = true;
   s.taken.notify_all();
-  const std::chrono::milliseconds limit = time_limit(std::min(s.options.timeout_s, kLongestEnd_s));
   const bool all_ended = s.made.wait_for(lock, limit, [&] { return s.ended == s.threads.size(); });
   lock.unlock();
-  for (std::thread& thread : s.threads) all_ended ? thread.join() : thread.detach();
+  for (std::thread& thread : std::exchange(s.threads, {})) all_ended ? thread.join() : thread.detach();
 }
 
 Batch Loader::next() {

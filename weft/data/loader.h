@@ -6,6 +6,7 @@
 // = G/m. next() throws background threads' errors in micro-batch order.
 #pragma once
 
+#include <chrono>
 #include <memory>
 #include <set>
 #include <string>
@@ -37,12 +38,13 @@ class Loader {
   /// Throws InputError as check_batches() does, if the dataset has fewer than num_shards samples, and if the sampler was made
   /// for a different number of samples.
   Loader(std::shared_ptr<const Dataset> dataset, Sampler sampler, const LoaderOptions& options);
-  /// Waits only for work in progress (a micro-batch, or a share of one), at most min(10 s, timeout_s). After that a thread
-  /// stuck in the dataset is abandoned, along with the dataset.
-  ~Loader();
+  ~Loader();  ///< end(), after at most min(10 s, timeout_s)
   Loader(const Loader&) = delete;
   Loader& operator=(const Loader&) = delete;
 
+  /// Ends the threads: waits for work in progress (a micro-batch, or a share of one), at most `limit`. After that a thread
+  /// stuck in the dataset is abandoned, along with the dataset. Only the destructor may follow.
+  void end(std::chrono::milliseconds limit);
   /// Returns the next micro-batch of this rank: first to last of a step, then the next step's. Thread-safe. Throws what the
   /// dataset threw (again at each further call), and Error if nothing arrived within timeout_s.
   Batch next();

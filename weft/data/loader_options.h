@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 
 #include "weft/base/batch_sizes.h"
@@ -21,7 +22,8 @@ struct LoaderOptions {
   int workers = 1;           ///< background threads; 0: next() prepares its micro-batch itself
   int ahead = 4;             ///< micro-batches prepared ahead; more if workers would be idle otherwise (FillsRows)
   double timeout_s = 300.0;  ///< longest time next() waits for one micro-batch of the dataset
-  bool pinned = false;       ///< in page-locked memory, for asynchronous copies to a GPU: costs a copy in the background thread
+  std::function<void()> while_waiting = {};  ///< called every 0.1 s in a next() that waits for a thread; may throw
+  bool pinned = false;  ///< in page-locked memory, for asynchronous copies to a GPU: costs a copy in the background thread
 };
 
 }  // namespace weft

@@ -84,6 +84,7 @@ struct BufferSpec {
   std::string name;     ///< within the block, PyTorch style: "attn.mask"
   at::Tensor value;     ///< the block's own tensor: training may replace its values or memory, never the tensor itself
   bool counts = false;  ///< the block changes it, identically on all ranks; otherwise it is constant
+  bool saved = true;    ///< in checkpoints and weights; false: the block makes the same values anew
 };
 
 /// A part of a model that runs as a unit.

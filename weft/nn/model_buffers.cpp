@@ -39,6 +39,7 @@ std::vector<ModelBuffer> buffers_of(const Model& model) {
                         .type = spec.value.scalar_type(),
                         .block = b,
                         .counts = spec.counts,
+                        .saved = spec.saved,
                         .value = std::move(spec.value)});
     }
   }

@@ -20,6 +20,7 @@ struct ModelBuffer {
   at::ScalarType type = at::kFloat;  ///< element type
   int block = 0;                     ///< the block that owns it
   bool counts = false;               ///< BufferSpec::counts
+  bool saved = true;                 ///< BufferSpec::saved
   at::Tensor value;                  ///< the block's tensor; without elements if another rank holds the block
 };
 

@@ -60,11 +60,14 @@ PYBIND11_MODULE(_weft, module) {
 
   py::class_<BlockOfPython>(module, "Block")
       .def(py::init([](std::string name, std::string prefix, std::vector<std::tuple<std::string, at::Tensor, bool>> tensors,
-                       std::vector<std::string> embeddings, std::vector<int> uses, py::object forward) {
-             return BlockOfPython{std::move(name),       std::move(prefix), std::move(tensors),
-                                  std::move(embeddings), std::move(uses),   std::move(forward)};
+                       std::vector<std::string> embeddings, std::vector<std::string> unsaved, std::vector<int> uses,
+                       py::object forward) {
+             return BlockOfPython{std::move(name),    std::move(prefix),
+                                  std::move(tensors), {.embeddings = std::move(embeddings), .unsaved = std::move(unsaved)},
+                                  std::move(uses),    std::move(forward)};
            }),
-           py::arg("name"), py::arg("prefix"), py::arg("tensors"), py::arg("embeddings"), py::arg("uses"), py::arg("forward"));
+           py::arg("name"), py::arg("prefix"), py::arg("tensors"), py::arg("embeddings"), py::arg("unsaved"), py::arg("uses"),
+           py::arg("forward"));
 
   py::class_<PythonDataset, std::shared_ptr<PythonDataset>>(module, "Dataset")
       .def(py::init<int64_t, py::object>(), py::arg("size"), py::arg("fetch"));
@@ -85,7 +88,7 @@ PYBIND11_MODULE(_weft, module) {
       .def("step", &PythonTrainer::step, py::arg("inputs"), py::arg("target"), unlocked)
       .def("read", &PythonTrainer::read, py::arg("data"), py::arg("shuffle"), py::arg("workers"), unlocked)
       .def("next_step", &PythonTrainer::next_step, unlocked)
-      .def("stop_reading", &PythonTrainer::stop_reading, unlocked)
+      .def("stop_reading", &PythonTrainer::stop_reading, py::arg("limit_s"), unlocked)
       .def(
           "evaluate",
           [](PythonTrainer& trainer, const std::shared_ptr<PythonDataset>& data) {

@@ -6,7 +6,6 @@
 
 #include "weft/base/error.h"
 #include "weft/nn/loss/cross_entropy.h"
-#include "weft/nn/modules/module_block.h"
 
 namespace py = pybind11;
 
@@ -37,7 +36,7 @@ std::shared_ptr<torch::nn::Module> module_of(const BlockOfPython& block) {
 
 NamedBlock named_block(const BlockOfPython& described) {
   const auto module = module_of(described);
-  const auto function = std::make_shared<Held>(described.forward);
+  const auto function = std::make_shared<Callback>(described.forward);
   const auto forward = [function, module = module.get(), name = described.name](const Tensors& inputs) {
     const py::gil_scoped_acquire lock;
     if (PyErr_CheckSignals() != 0) throw py::error_already_set();
@@ -45,13 +44,13 @@ NamedBlock named_block(const BlockOfPython& described) {
   };
   return {.name = described.name,
           .prefix = described.prefix,
-          .block = module_block(described.name, module, forward, described.embeddings),
+          .block = module_block(described.name, module, forward, described.names),
           .uses = described.uses};
 }
 
 Loss loss_of(const py::object& loss) {
   if (loss.is_none()) return cross_entropy;
-  return [function = std::make_shared<Held>(loss)](const Tensors& outputs, const at::Tensor& target) -> LossValue {
+  return [function = std::make_shared<Callback>(loss)](const Tensors& outputs, const at::Tensor& target) -> LossValue {
     const py::gil_scoped_acquire lock;
     const py::tuple result = (**function)(tuple_of(outputs), target);
     const auto count = result[1];
@@ -62,9 +61,15 @@ Loss loss_of(const py::object& loss) {
 
 }  // namespace
 
-Held::~Held() {
+Callback::~Callback() {
   const py::gil_scoped_acquire lock;
-  object_ = py::object();
+  function_ = py::weakref();
+}
+
+py::object Callback::operator*() const {
+  py::object function = function_();
+  if (function.is_none()) throw Error("the weft.Trainer that this call is for is gone");
+  return function;
 }
 
 Model model_of_blocks(const std::vector<BlockOfPython>& blocks, const py::object& loss) {

@@ -1,8 +1,8 @@
 // Blocks whose forward is Python's: modules of torch.nn, or anything with parameters that calls like one.
 //
-// The thread that runs a step does not hold Python's lock (the GIL): each function here takes it while it is in Python. What
-// Python owns is let go with the lock held, in whatever thread lets go last. Classes with members of pybind11's are hidden, as
-// those are.
+// The thread that runs a step does not hold Python's lock (the GIL): each function here takes it while it is in Python. C++
+// owns no function of Python's: weft.Trainer does, so that Python's collector sees each reference of a cycle through a trainer.
+// Classes with members of pybind11's are hidden, as those are.
 #pragma once
 
 #include <torch/csrc/utils/pybind.h>
@@ -14,20 +14,21 @@
 #include <vector>
 
 #include "weft/nn/model.h"
+#include "weft/nn/modules/module_block.h"
 
 namespace weft::python {
 
-/// An object of Python's, held by C++.
-class [[gnu::visibility("hidden")]] Held {
+/// A function of Python's, as long as Python keeps it.
+class [[gnu::visibility("hidden")]] Callback {
  public:
-  explicit Held(pybind11::object object) : object_(std::move(object)) {}
-  ~Held();
-  Held(const Held&) = delete;
-  Held& operator=(const Held&) = delete;
-  const pybind11::object& operator*() const { return object_; }  ///< with the lock held
+  explicit Callback(const pybind11::object& function) : function_(function) {}  ///< with the lock held
+  ~Callback();
+  Callback(const Callback&) = delete;
+  Callback& operator=(const Callback&) = delete;
+  pybind11::object operator*() const;  ///< with the lock held; throws Error if the function is gone
 
  private:
-  pybind11::object object_;
+  pybind11::weakref function_;
 };
 
 /// A block as weft/blocks.py describes it.
@@ -36,9 +37,9 @@ struct [[gnu::visibility("hidden")]] BlockOfPython {
   std::string prefix;  ///< of its parameters' names
   /// Name below the prefix, tensor, and whether it is a parameter; each tensor in the first block that has it.
   std::vector<std::tuple<std::string, at::Tensor, bool>> tensors;
-  std::vector<std::string> embeddings;  ///< those whose rows are looked up by id
-  std::vector<int> uses;                ///< earlier blocks some of whose tensors it also reads
-  pybind11::object forward;             ///< (inputs, training) -> outputs: tuples of tensors
+  TensorNames names;
+  std::vector<int> uses;     ///< earlier blocks some of whose tensors it also reads
+  pybind11::object forward;  ///< (inputs, training) -> outputs: tuples of tensors
 };
 
 /// The model of the blocks. `loss` is a function (outputs, target) -> (sum, count), or None: cross entropy.

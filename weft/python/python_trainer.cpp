@@ -68,7 +68,7 @@ Batch PythonDataset::get(const std::vector<int64_t>& indices, int64_t epoch) con
 
 PythonTrainer::PythonTrainer(const std::string& recipe, const std::vector<BlockOfPython>& blocks, const py::object& loss,
                              const py::object& log)
-    : log_(std::make_shared<Held>(log)) {
+    : log_(log.is_none() ? nullptr : std::make_shared<Callback>(log)) {
   recipe_ = c::host_recipe(recipe, c::ModelOf::program, [](const std::string& /*line*/) {});
   Model model = model_of_blocks(blocks, loss);
   const py::gil_scoped_release others;
@@ -110,9 +110,9 @@ PythonTrainer::~PythonTrainer() {
 }
 
 void PythonTrainer::note(const std::string& line) const {
-  if (trainer_->world_group().rank() != 0) return;
+  if (!log_ || trainer_->world_group().rank() != 0) return;
   const py::gil_scoped_acquire lock;
-  if (!(**log_).is_none()) (**log_)(line);
+  (**log_)(line);
 }
 
 template <class Step>
@@ -136,15 +136,21 @@ StepOfPython PythonTrainer::step(const Tensors& inputs, const at::Tensor& target
 }
 
 void PythonTrainer::read(const std::shared_ptr<PythonDataset>& data, bool shuffle, int workers) {
-  if (data->size() < 1) throw InputError("the data set is empty");
   loader_.reset();
   LoaderOptions options = trainer_->loader_options();
   options.workers = workers;
   options.timeout_s = recipe_.run.timeout_s;
+  options.while_waiting = [] {  // Ctrl-C, in the main thread
+    const py::gil_scoped_acquire lock;
+    if (PyErr_CheckSignals() != 0) throw py::error_already_set();
+  };
   loader_ = std::make_unique<Loader>(data, Sampler(data->size(), {.seed = recipe_.run.seed, .shuffle = shuffle}), options);
 }
 
-void PythonTrainer::stop_reading() { loader_.reset(); }
+void PythonTrainer::stop_reading(double limit_s) {
+  if (loader_) loader_->end(time_limit(limit_s));
+  loader_.reset();
+}
 
 StepOfPython PythonTrainer::next_step() {
   if (!loader_) throw InputError("no data set is read; call read() first");
@@ -191,8 +197,8 @@ void PythonTrainer::load_weights(const std::string& path, const std::string& nam
 }
 
 void PythonTrainer::keep(const std::string& name, const py::object& save, const py::object& load) {
-  const auto saved = std::make_shared<Held>(save);
-  const auto loaded = std::make_shared<Held>(load);
+  const auto saved = std::make_shared<Callback>(save);
+  const auto loaded = std::make_shared<Callback>(load);
   trainer_->register_state(name, {.tensors = {},
                                   .save =
                                       [saved] {

@@ -37,13 +37,13 @@ struct StepOfPython {
 /// Samples by index, fetched by a function of Python's: (indices, epoch) -> (inputs, target).
 class [[gnu::visibility("hidden")]] PythonDataset : public Dataset {
  public:
-  PythonDataset(int64_t size, const pybind11::object& fetch) : size_(size), fetch_(std::make_shared<Held>(fetch)) {}
+  PythonDataset(int64_t size, const pybind11::object& fetch) : size_(size), fetch_(std::make_shared<Callback>(fetch)) {}
   int64_t size() const override { return size_; }
   Batch get(const std::vector<int64_t>& indices, int64_t epoch) const override;
 
  private:
   int64_t size_;
-  std::shared_ptr<Held> fetch_;
+  std::shared_ptr<Callback> fetch_;
 };
 
 /// A trainer, its recipe and the order of its data.
@@ -59,8 +59,8 @@ class [[gnu::visibility("hidden")]] PythonTrainer {
   /// Sets what next_step() trains on, from the next step on; `shuffle`: in an order that depends on the seed alone.
   void read(const std::shared_ptr<PythonDataset>& data, bool shuffle, int workers);
   StepOfPython next_step();
-  /// Ends its threads, which wait for Python's lock; read() begins anew.
-  void stop_reading();
+  /// Ends its threads (Loader::end()), which wait for Python's lock; read() begins anew.
+  void stop_reading(double limit_s);
 
   EvaluationResult evaluate(const std::shared_ptr<PythonDataset>& data);
   Tensors predict(const Tensors& inputs, bool gathered);
@@ -86,7 +86,7 @@ class [[gnu::visibility("hidden")]] PythonTrainer {
   StepOfPython timed(const Step& step);
   void with_evaluated(const std::function<void()>& call);
 
-  std::shared_ptr<Held> log_;
+  std::shared_ptr<Callback> log_;  ///< null: none
   Recipe recipe_;
   int64_t steps_ = 0;
   int shard_ = 0;  ///< this rank's index among those with other samples

@@ -272,13 +272,13 @@ TEST(Buffers, KeepTheirTypesInEveryPrecision) {
 }
 
 /// A Linear behind one buffer.
-Model with_buffer(const at::Tensor& buffer, const std::string& name = "odd") {
+Model with_buffer(const at::Tensor& buffer, const std::string& name = "odd", const TensorNames& names = {}) {
   auto holder = std::make_shared<torch::nn::Module>();
   torch::nn::Linear layer(kWidth, 3);
   holder->register_module("layer", layer.ptr());
   if (buffer.defined()) holder->register_buffer(name, buffer);
   const auto run = [layer](const Tensors& in) mutable -> Tensors { return {layer->forward(in.front())}; };
-  return {.name = "net", .blocks = {{"all", "", module_block("all", holder, run)}}, .loss = cross_entropy};
+  return {.name = "net", .blocks = {{"all", "", module_block("all", holder, run, names)}}, .loss = cross_entropy};
 }
 
 Trainer alone(Model model) { return Trainer(Mesh(World(), {{"dp", 1}}), std::move(model), Sgd{.lr = 0.1}, options({})); }
@@ -360,6 +360,21 @@ TEST(Buffers, DoNotShareMemoryWithAParameter) {
   layer->register_buffer("alias", layer->weight.detach());
   const std::string error = refusal([&] { alone(sequential_model("net", torch::nn::Sequential(layer))).start(); });
   EXPECT_NE(error.find("parameter '0.weight' and buffer '0.alias' share memory"), std::string::npos) << error;
+}
+
+TEST(Buffers, ThatAreNotSavedAreInNoCheckpoint) {
+  const TempFolder folder;
+  const auto unsaved = [](int64_t size) { return with_buffer(at::arange(size, at::kLong), "odd", {.unsaved = {"odd"}}); };
+  Trainer trainer = alone(unsaved(4));
+  trainer.save(folder.file("without"));
+  alone(with_buffer(at::arange(4, at::kLong))).save(folder.file("with"));
+  EXPECT_EQ(values_of(trainer).count("odd"), 0u);
+  EXPECT_EQ(SavedCheckpoint(folder.file("without")).index().tensors.count("model/odd"), 0u);
+  for (const char* saved : {"without", "with"}) {  // by others, or when it was saved
+    EXPECT_EQ(refusal([&] { alone(unsaved(5)).load(folder.file(saved)); }), "");
+    EXPECT_EQ(refusal([&] { alone(unsaved(5)).load_weights(folder.file(saved)); }), "");
+  }
+  EXPECT_NE(refusal([&] { alone(with_buffer(at::arange(4, at::kLong))).load(folder.file("without")); }), "");
 }
 
 TEST(Buffers, OfTheSequenceItselfAreRefused) {

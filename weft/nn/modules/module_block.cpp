@@ -4,6 +4,7 @@
 #include <torch/nn/modules/batchnorm.h>
 #include <torch/nn/modules/embedding.h>
 
+#include <algorithm>
 #include <string_view>
 
 #include "weft/base/error.h"
@@ -41,17 +42,19 @@ class ModuleBlock : public Block, public ChecksSplits, public HasRandomName {
   }
 
   ModuleBlock(std::string name, std::shared_ptr<torch::nn::Module> module, std::function<Tensors(const Tensors&)> forward,
-              const std::vector<std::string>& embeddings)
+              const TensorNames& names)
       : name_(std::move(name)), module_(std::move(module)), forward_(std::move(forward)) {
     for (const auto& entry : module_->named_parameters()) add(entry.key(), entry.value(), Kind::parameter);
     find_embeddings();
-    for (const std::string& name : embeddings) set_embedding(name);
+    for (const std::string& name : names.embeddings) set_embedding(name);
     for (const auto& entry : module_->named_buffers()) {
       if (!entry.value().defined()) continue;
       if (is_running(entry.key()) && entry.value().is_floating_point()) {
         add(entry.key(), entry.value(), Kind::statistic);
       } else {
-        buffers_.push_back({.name = entry.key(), .value = entry.value(), .counts = is_count(entry.key())});
+        const bool counts = is_count(entry.key());
+        const bool saved = counts || std::ranges::count(names.unsaved, entry.key()) == 0;
+        buffers_.push_back({.name = entry.key(), .value = entry.value(), .counts = counts, .saved = saved});
       }
     }
     refuse_cumulative_means();
@@ -92,7 +95,7 @@ class ModuleBlock : public Block, public ChecksSplits, public HasRandomName {
     std::vector<BufferSpec> specs;
     specs.reserve(buffers_.size());
     for (const Buffer& buffer : buffers_) {
-      specs.push_back({.name = buffer.name, .value = buffer.value, .counts = buffer.counts});
+      specs.push_back({.name = buffer.name, .value = buffer.value, .counts = buffer.counts, .saved = buffer.saved});
     }
     return specs;
   }
@@ -130,6 +133,7 @@ class ModuleBlock : public Block, public ChecksSplits, public HasRandomName {
     std::string name;
     at::Tensor value;
     bool counts = false;
+    bool saved = true;
     int64_t step = -1;       ///< last step included in the count
     uint32_t version = 0;    ///< version after that step; another version means that a load wrote the buffer
     at::Tensor before = {};  ///< value before a forward that must not count
@@ -232,9 +236,8 @@ void refuse_own_tensors(const std::string& model, const torch::nn::SequentialImp
 }  // namespace
 
 std::shared_ptr<Block> module_block(std::string name, std::shared_ptr<torch::nn::Module> module,
-                                    std::function<Tensors(const Tensors&)> forward,
-                                    const std::vector<std::string>& embeddings) {
-  return std::make_shared<ModuleBlock>(std::move(name), std::move(module), std::move(forward), embeddings);
+                                    std::function<Tensors(const Tensors&)> forward, const TensorNames& names) {
+  return std::make_shared<ModuleBlock>(std::move(name), std::move(module), std::move(forward), names);
 }
 
 Model sequential_model(const std::string& name, torch::nn::Sequential sequence, const Loss& loss) {

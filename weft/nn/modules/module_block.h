@@ -32,11 +32,15 @@
 
 namespace weft {
 
-/// A block that runs `forward`, with the parameters and buffers of `module`. `embeddings`: parameters whose rows are looked up
-/// by id, besides those of torch's embeddings.
+/// What a module does not say of its tensors, by their names.
+struct TensorNames {
+  std::vector<std::string> embeddings = {};  ///< parameters whose rows are looked up by id, besides those of torch's embeddings
+  std::vector<std::string> unsaved = {};     ///< constant buffers that are in no checkpoint (BufferSpec::saved)
+};
+
+/// A block that runs `forward`, with the parameters and buffers of `module`.
 std::shared_ptr<Block> module_block(std::string name, std::shared_ptr<torch::nn::Module> module,
-                                    std::function<Tensors(const Tensors&)> forward,
-                                    const std::vector<std::string>& embeddings = {});
+                                    std::function<Tensors(const Tensors&)> forward, const TensorNames& names = {});
 
 /// A model of one block. Reports accuracy if its loss is of classes (hits_of()). `module` is a holder (torch::nn::Linear, or
 /// one made by TORCH_MODULE) with forward(Tensor).

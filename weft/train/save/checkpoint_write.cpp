@@ -62,7 +62,7 @@ void CheckpointWrite::make_room() {
   if (!replace_ && is_complete(storage_, checkpoint_)) {
     throw InputError(
         fmt::format("{}: it already is a checkpoint, which a killed save would lose; name a new folder, or "
-                    "set SaveOptions::replace",
+                    "save with the option replace",
                     storage_.full(checkpoint_)));
   }
   clear_checkpoint(storage_, checkpoint_);

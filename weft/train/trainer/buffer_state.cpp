@@ -30,7 +30,7 @@ void for_each_written_buffer(const FlatModel& model, const WriteShare& share,
   const int64_t shards = model.options().num_shards, writers = shards * share.replicas * share.tps;
   const int64_t writer = (int64_t{share.replica} * shards + model.options().shard) * share.tps + share.tp;
   for (const ModelBuffer& buffer : model.buffers()) {
-    if (!model.owns(buffer.block) || model.is_tied_copy(buffer.block)) continue;
+    if (!buffer.saved || !model.owns(buffer.block) || model.is_tied_copy(buffer.block)) continue;
     StatePart part = whole_part(model_state_name(buffer.name), values_of(buffer));
     const int64_t each = round_up(ceil_divide(part.whole_numel(), writers), kAlignElements);
     part.runs = clip_runs(part.runs, each * writer, each * (writer + 1));
@@ -42,6 +42,7 @@ BufferMisfits buffer_misfits(const FlatModel& model, const CheckpointIndex& inde
   const bool is_older = index.texts.count(kBuffersEntry) == 0;
   BufferMisfits misfits;
   for (const ModelBuffer& buffer : model.buffers()) {
+    if (!buffer.saved) continue;
     std::string line = misfit_of_buffer(buffer, index);
     if (line.empty()) continue;
     if (is_older && buffer.type != at::kFloat && index.tensors.count(model_state_name(buffer.name)) == 0) {
@@ -55,13 +56,15 @@ BufferMisfits buffer_misfits(const FlatModel& model, const CheckpointIndex& inde
 
 std::string buffers_text(const FlatModel& model) {
   nlohmann::ordered_json kinds = nlohmann::ordered_json::object();
-  for (const ModelBuffer& buffer : model.buffers()) kinds[buffer.name] = buffer.counts ? kCountBuffer : kConstantBuffer;
+  for (const ModelBuffer& buffer : model.buffers()) {
+    if (buffer.saved) kinds[buffer.name] = buffer.counts ? kCountBuffer : kConstantBuffer;
+  }
   return kinds.dump();
 }
 
 void fill_buffers(const FlatModel& model, const CheckpointIndex& index, DataReader& reader) {
   for (const ModelBuffer& buffer : model.buffers()) {
-    if (!model.holds(buffer.block) || !misfit_of_buffer(buffer, index).empty()) continue;
+    if (!buffer.saved || !model.holds(buffer.block) || !misfit_of_buffer(buffer, index).empty()) continue;
     const at::Tensor values = values_of(buffer);
     reader.read(whole_part(model_state_name(buffer.name), values));
     set_values(buffer, values);

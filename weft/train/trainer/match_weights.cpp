@@ -73,6 +73,10 @@ class Matcher {
       : file_(file), path_(path), model_(model.model()), options_(options), fits_(options.skip.size(), false) {
     for (const Param& param : model.params()) shapes_[param.name] = param.shape;
     for (const ModelBuffer& buffer : model.buffers()) {
+      if (!buffer.saved) {
+        unsaved_.insert(buffer.name);
+        continue;
+      }
       shapes_[buffer.name] = buffer.shape;
       if (buffer.counts) may_lack_.insert(buffer.name);  // keeps its value if the file lacks it
     }
@@ -248,7 +252,7 @@ class Matcher {
     for (const auto& [name, shape] : shapes_) others.push_back(name);
     for (const auto& [name, theirs] : left_) {
       if (is_skipped(name)) continue;
-      const bool lacks = !is_derived(name) && !is_tied(name, theirs) && is_part_of_model(name);
+      const bool lacks = !unsaved_.contains(name) && !is_derived(name) && !is_tied(name, theirs) && is_part_of_model(name);
       (lacks ? lacking : others).push_back(name);
       if (!lacks) match_.report.unused.push_back(theirs);
     }
@@ -267,6 +271,7 @@ class Matcher {
   const WeightsOptions& options_;
   std::map<std::string, std::vector<int64_t>> shapes_;  ///< of the model's parameters and buffers
   std::set<std::string> may_lack_;                      ///< subset of these
+  std::set<std::string> unsaved_;                       ///< buffers that keep their values, whatever the file has
   std::set<std::string> trees_;                         ///< first components of their names
   std::map<std::string, std::string> left_;             ///< by the model's name: tensors not matched so far
   std::vector<bool> fits_;                              ///< by skip pattern

@@ -150,7 +150,9 @@ void Trainer::for_each_weight(const std::function<void(const std::string& name, 
   };
   std::map<std::string, Entry> entries;
   for (const Param& param : s.model->params()) entries[param.name] = {&param, nullptr};
-  for (const ModelBuffer& buffer : s.model->buffers()) entries[buffer.name] = {nullptr, &buffer};
+  for (const ModelBuffer& buffer : s.model->buffers()) {
+    if (buffer.saved) entries[buffer.name] = {nullptr, &buffer};
+  }
   int block = -1;
   at::Tensor parts;  // [ranks of tp, the block's elements]
   for (const auto& [name, entry] : entries) {

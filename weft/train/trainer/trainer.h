@@ -99,8 +99,8 @@ class Trainer {
   std::vector<TimedInstruction> step_times();
   FlatModel& model();     ///< the bound model: its parameters, and this rank's part of them
   TrainerState& state();  ///< for functions of this room
-  /// Visits every parameter and buffer, whole, on the CPU, sorted by name: parameters and statistics in float32, other buffers
-  /// in their own type. Collective over the world; one block at a time is whole.
+  /// Visits every parameter and saved buffer, whole, on the CPU, sorted by name: parameters and statistics in float32, other
+  /// buffers in their own type. Collective over the world; one block at a time is whole.
   void for_each_weight(const std::function<void(const std::string& name, const at::Tensor& value)>& visit);
 
   /// Adds the caller's state to later checkpoints, under a unique name. On all ranks, before load().
