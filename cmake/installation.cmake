@@ -1,4 +1,4 @@
-# `make install` / `cmake --install`: headers, layer libraries, libweft_c.so with weft.h, the weft command with manual pages and shell completion, recipes,
+# `make install` / `cmake --install`: headers, layer libraries, libweft_c.so with weft.h and weft.f90, the weft command with manual pages and shell completion, recipes,
 # hardware, monitoring, and lib/cmake/weft for find_package. cmake/packages.cmake makes a package of each component.
 #
 # An installation is self-contained: it can be moved, and works for other users after the build and weft's cache folder are gone. So
@@ -50,7 +50,7 @@ if(TARGET weft_c)
     set_property(TARGET weft_c PROPERTY INSTALL_RPATH ${run_path_of_c})
   endif()
   install(TARGETS weft_c EXPORT weft LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
-  install(FILES ${PROJECT_SOURCE_DIR}/weft/c/weft.h DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
+  install(FILES ${PROJECT_SOURCE_DIR}/weft/c/weft.h ${PROJECT_SOURCE_DIR}/weft/c/weft.f90 DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
 endif()
 if(TARGET weft)
   # The command generates its manual pages and completion from its own tables.

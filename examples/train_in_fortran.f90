@@ -1,88 +1,6 @@
 ! Trains inside an MPI program, whose ranks are weft's too: mpirun -n 2 train_in_fortran 127.0.0.1:29500
-! Build: mpifort train_in_fortran.f90 -o train_in_fortran -L/opt/weft/lib -lweft_c -Wl,-rpath,/opt/weft/lib
-module weft
-  use, intrinsic :: iso_c_binding
-  implicit none
-  integer(c_int32_t), parameter :: weft_float32 = 1, weft_float64 = 2, weft_int32 = 3, weft_int64 = 4
-
-  type, bind(c) :: weft_array
-    type(c_ptr) :: data = c_null_ptr
-    type(c_ptr) :: shape = c_null_ptr
-    type(c_ptr) :: strides = c_null_ptr
-    integer(c_int32_t) :: dims = 0, type = 0, borrowed = 0, memory = 0
-  end type
-
-  type, bind(c) :: weft_step
-    integer(c_int64_t) :: step, targets
-    real(c_double) :: loss, gradient_norm, learning_rate
-    integer(c_int32_t) :: skipped
-  end type
-
-  interface
-    function weft_last_error() bind(c)
-      import :: c_ptr
-      type(c_ptr) :: weft_last_error
-    end function
-    integer(c_int) function weft_world_join(rank, size, address, timeout_s, world) bind(c)
-      import :: c_int, c_char, c_double, c_ptr
-      integer(c_int), value :: rank, size
-      character(kind=c_char), intent(in) :: address(*)
-      real(c_double), value :: timeout_s
-      type(c_ptr), intent(out) :: world
-    end function
-    subroutine weft_world_free(world) bind(c)
-      import :: c_ptr
-      type(c_ptr), value :: world
-    end subroutine
-    integer(c_int) function weft_trainer_make(world, recipe, log, context, trainer) bind(c)
-      import :: c_int, c_char, c_ptr, c_funptr
-      type(c_ptr), value :: world, context
-      character(kind=c_char), intent(in) :: recipe(*)
-      type(c_funptr), value :: log
-      type(c_ptr), intent(out) :: trainer
-    end function
-    subroutine weft_trainer_free(trainer) bind(c)
-      import :: c_ptr
-      type(c_ptr), value :: trainer
-    end subroutine
-    integer(c_int) function weft_trainer_share(trainer, first, count) bind(c)
-      import :: c_int, c_int64_t, c_ptr
-      type(c_ptr), value :: trainer
-      integer(c_int64_t), intent(out) :: first, count
-    end function
-    integer(c_int) function weft_trainer_step(trainer, inputs, num_inputs, target, result) bind(c)
-      import :: c_int, c_ptr, weft_array, weft_step
-      type(c_ptr), value :: trainer
-      type(weft_array), intent(in) :: inputs, target
-      integer(c_int), value :: num_inputs
-      type(weft_step), intent(out) :: result
-    end function
-    integer(c_int) function weft_trainer_predict(trainer, inputs, num_inputs, outputs, num_outputs) bind(c)
-      import :: c_int, c_ptr, weft_array
-      type(c_ptr), value :: trainer
-      type(weft_array), intent(in) :: inputs, outputs
-      integer(c_int), value :: num_inputs, num_outputs
-    end function
-  end interface
-
-contains
-
-  subroutine check(status)
-    integer(c_int), intent(in) :: status
-    character(kind=c_char), pointer :: text(:)
-    integer :: length
-    if (status == 0) return
-    call c_f_pointer(weft_last_error(), text, [2048])
-    length = 1
-    do while (text(length) /= c_null_char)
-      length = length + 1
-    end do
-    write (*, *) text(1:length - 1)
-    error stop
-  end subroutine
-
-end module
-
+! Build: mpifort /opt/weft/include/weft.f90 train_in_fortran.f90 -o train_in_fortran \
+!          -L/opt/weft/lib -lweft_c -Wl,-rpath,/opt/weft/lib
 program train_in_fortran
   use mpi
   use weft
@@ -116,7 +34,7 @@ program train_in_fortran
   do step = 1, steps
     call check(weft_trainer_share(trainer, first, count))
     call make_samples((step - 1) * batch + int(first), int(count))
-    call check(weft_trainer_step(trainer, inputs(count), 1, targets(count), result))
+    call check(weft_trainer_step(trainer, [inputs(count)], 1, targets(count), result))
     if (rank == 0 .and. mod(step, 20) == 0) write (*, '(a,i0,a,f0.6)') 'step ', step, ': loss ', result%loss
   end do
 
@@ -124,8 +42,8 @@ program train_in_fortran
   count = batch
   call make_samples(1000000 + rank * batch, batch)
   shape_of_logits = [count, 2_c_int64_t]
-  call check(weft_trainer_predict(trainer, inputs(count), 1, &
-    weft_array(data=c_loc(logits), shape=c_loc(shape_of_logits), dims=2, type=weft_float64), 1))
+  call check(weft_trainer_predict(trainer, [inputs(count)], 1, &
+    [weft_array(data=c_loc(logits), shape=c_loc(shape_of_logits), dims=2, type=weft_float64)], 1))
   right = 0
   do step = 1, batch
     if ((logits(2, step) > logits(1, step)) .eqv. (labels(step) == 1)) right = right + 1
@@ -137,6 +55,13 @@ program train_in_fortran
   call MPI_Finalize(error)
 
 contains
+
+  subroutine check(status)
+    integer(c_int), intent(in) :: status
+    if (status == weft_ok) return
+    write (*, '(a)') weft_error_text()
+    error stop
+  end subroutine
 
   ! A wave that runs along one axis of the field or the other, with a phase of its own.
   subroutine make_samples(start, number)

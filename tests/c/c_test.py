@@ -67,6 +67,18 @@ class CTest(unittest.TestCase):
         self.assertEqual(exported, listed)
         self.assertEqual({name.partition("@")[0] for name in exported}, header)
 
+    def test_fortran_module(self):
+        """weft.f90 has the functions, arguments and constants of weft.h."""
+        header = re.sub(r"//[^\n]*", "", (ROOT / "weft/c/weft.h").read_text())
+        module = (ROOT / "weft/c/weft.f90").read_text()
+        in_c = {name: re.findall(r"(\w+)(?=,|$)", re.sub(r"^void$", "", arguments))
+                for name, arguments in re.findall(r"^(?:const char\* |int |void )(weft_\w+)\(([^)]*)\);", header, re.MULTILINE)}
+        in_fortran = {name: re.findall(r"\w+", arguments)
+                      for name, arguments in re.findall(r"^ +(?:.*function|subroutine) (weft_\w+)\(([^)]*)\) bind", module, re.MULTILINE)}
+        self.assertEqual(in_fortran, in_c)
+        constants = re.findall(r"\b(WEFT_\w+) = (\d+)", header)
+        self.assertEqual(re.findall(r"\b(weft_\w+) = (\d+)", module), [(name.lower(), value) for name, value in constants])
+
     def test_same_bits_as_train(self):
         for name, ranks, recipe in RECIPES:
             with self.subTest(name), tempfile.TemporaryDirectory(prefix="weft-c-") as folder:

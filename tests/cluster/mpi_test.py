@@ -61,7 +61,8 @@ class MpiTest(unittest.TestCase):
     def build(self, source, *compiler):
         """Builds an example that uses weft.h."""
         program, library = self.folder / Path(source).stem, Path(WEFT).resolve().parent
-        subprocess.run([*compiler, ROOT / "examples" / source, "-o", program, f"-L{library}", "-lweft_c", f"-Wl,-rpath,{library}"], check=True)
+        module = [ROOT / "weft/c/weft.f90"] if source.endswith(".f90") else []
+        subprocess.run([*compiler, *module, ROOT / "examples" / source, "-o", program, f"-L{library}", "-lweft_c", f"-Wl,-rpath,{library}"], check=True)
         return program
 
     def output(self, ranks, *program):
@@ -81,6 +82,13 @@ class MpiTest(unittest.TestCase):
         self.assertRegex(alone[2], r"step 60: loss 0?\.\d+")
         self.assertEqual(two[:3], alone[:3])
         self.assertEqual([alone[3], two[3]], ["unseen: 64 of 64 right", "unseen: 128 of 128 right"])
+
+    def test_a_simulation_that_trains(self):
+        program = self.build("simulation/simulation.f90", "mpifort", "-Wall", "-J", self.folder)
+        for ranks in 1, 2:
+            lines = self.output(ranks, program, "127.0.0.1:29500", ROOT / "tests/exported/programs/stencil.pt2")
+            stencil = [round(float(x), 2) + 0.0 for line in lines[-3:] for x in line.split()]
+            self.assertEqual(stencil, [0, 0.15, 0, 0.25, 0.5, 0.05, 0, 0.05, 0], lines)
 
 
 if __name__ == "__main__":

@@ -6,15 +6,13 @@
 #include <c10/core/impl/VirtualGuardImpl.h>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
-#include <sys/uio.h>
-#include <unistd.h>
 
 #include <algorithm>
-#include <cerrno>
 #include <optional>
 #include <utility>
 
 #include "weft/base/error.h"
+#include "weft/c/caller_memory.h"
 
 namespace weft::c {
 namespace {
@@ -45,15 +43,19 @@ at::IntArrayRef shape_of(const weft_array& array, const std::string& name) {
     throw InputError(fmt::format("{} has {} dimensions, at most {} are possible", name, array.dims, kMostDims));
   }
   if (array.dims > 0 && !array.shape) throw InputError(fmt::format("{}: shape is null", name));
-  const at::IntArrayRef shape(array.shape, static_cast<size_t>(array.dims));
+  const auto dims = static_cast<size_t>(array.dims);
+  const at::IntArrayRef shape(dims > 0 ? readable(array.shape, name + ": shape", dims) : nullptr, dims);
   if (std::any_of(shape.begin(), shape.end(), [](int64_t size) { return size < 0; })) {
     throw InputError(fmt::format("{} has the shape [{}]", name, fmt::join(shape, ", ")));
   }
   return shape;
 }
 
-std::vector<int64_t> strides_of(const weft_array& array, at::IntArrayRef shape) {
-  if (array.strides) return {array.strides, array.strides + shape.size()};
+std::vector<int64_t> strides_of(const weft_array& array, at::IntArrayRef shape, const std::string& name) {
+  if (array.strides && !shape.empty()) {
+    const int64_t* first = readable(array.strides, name + ": strides", shape.size());
+    return {first, first + shape.size()};
+  }
   std::vector<int64_t> strides(shape.size(), 1);
   for (size_t i = shape.size(); i-- > 1;) {
     if (__builtin_mul_overflow(strides[i], std::max<int64_t>(1, shape[i]), &strides[i - 1])) strides[i - 1] = kMostBytes;
@@ -74,13 +76,6 @@ int64_t extent_of(at::IntArrayRef shape, const std::vector<int64_t>& strides, in
                                  fmt::join(strides, ", ")));
   }
   return (last + 1) * element;
-}
-
-/// Whether this process can read the byte; also true where the system does not tell.
-bool is_readable(const char* byte) {
-  char copy = 0;
-  const iovec to{&copy, 1}, from{const_cast<char*>(byte), 1};
-  return ::process_vm_readv(::getpid(), &to, 1, &from, 1, 0) == 1 || errno != EFAULT;
 }
 
 /// The device of this type that has the byte, if one has.
@@ -118,7 +113,7 @@ void check_on_device(char* begin, int64_t bytes, at::Device device, const std::s
 }
 
 void check_on_host(char* begin, int64_t bytes, at::Device device, const std::string& name) {
-  if (is_readable(begin) && is_readable(begin + bytes - 1)) return;
+  if (is_readable(begin, static_cast<size_t>(bytes))) return;
   if (const auto found = device_with(begin, device.type())) {
     throw InputError(fmt::format("{} is memory of {}; set its member memory to WEFT_DEVICE", name, found->str()));
   }
@@ -137,13 +132,14 @@ void Arrays::wait() noexcept {
   }
 }
 
-at::Tensor Arrays::memory_of(const weft_array* array, const std::string& name) {
+at::Tensor Arrays::memory_of(const weft_array* array, const std::string& name, Use use) {
   if (!array) throw InputError(fmt::format("{} is null", name));
+  readable(array, name);
   const at::ScalarType type = type_of(*array, name);
   const at::IntArrayRef shape = shape_of(*array, name);
   const bool in_device = is_in_device(*array, device_, name);
   if (std::find(shape.begin(), shape.end(), 0) != shape.end()) return at::empty(shape, at::TensorOptions(type));
-  const std::vector<int64_t> strides = strides_of(*array, shape);
+  const std::vector<int64_t> strides = strides_of(*array, shape, name);
   const auto element = static_cast<int64_t>(c10::elementSize(type));
   const int64_t bytes = extent_of(shape, strides, element, name);
   if (!array->data) throw InputError(fmt::format("{}: data is null", name));
@@ -151,6 +147,9 @@ at::Tensor Arrays::memory_of(const weft_array* array, const std::string& name) {
     throw InputError(fmt::format("{}: data is not aligned to its elements of {} bytes", name, element));
   }
   (in_device ? check_on_device : check_on_host)(static_cast<char*>(array->data), bytes, device_, name);
+  if (use == Use::writes && !in_device && !is_writable(array->data, static_cast<size_t>(bytes))) {
+    throw InputError(fmt::format("{}: data is no memory that can be written", name));
+  }
   has_device_memory_ |= in_device;
   const at::TensorOptions options = at::TensorOptions(type).device(in_device ? device_ : at::Device(at::kCPU));
   return at::from_blob(array->data, shape, strides, options);
@@ -159,6 +158,7 @@ at::Tensor Arrays::memory_of(const weft_array* array, const std::string& name) {
 at::Tensor Arrays::tensor_of(const weft_array* array, const ExpectedArray& expected) {
   const std::string& name = expected.name;
   if (!array) throw InputError(fmt::format("{} is null", name));
+  readable(array, name);
   const at::IntArrayRef shape = shape_of(*array, name);
   std::vector<int64_t> wanted = expected.like.sizes().vec();
   const bool is_any = expected.samples < 0;
@@ -173,7 +173,7 @@ at::Tensor Arrays::tensor_of(const weft_array* array, const ExpectedArray& expec
   if (at::isFloatingType(type) != at::isFloatingType(needed)) {
     throw InputError(fmt::format("{} is {}; it must be {}", name, name_of(type), name_of(needed)));
   }
-  const at::Tensor memory = memory_of(array, name);
+  const at::Tensor memory = memory_of(array, name, Use::reads);
   return array->borrowed != 0 && type == needed ? memory
                                                 : memory.to(needed, /*non_blocking=*/false, /*copy=*/true).contiguous();
 }
@@ -194,7 +194,7 @@ std::vector<at::Tensor> Arrays::tensors_of(const weft_array* first, int count, c
 }
 
 void Arrays::write_to(const weft_array* array, const at::Tensor& value, const std::string& name) {
-  const at::Tensor memory = memory_of(array, name);
+  const at::Tensor memory = memory_of(array, name, Use::writes);
   if (memory.sizes() != value.sizes()) {
     throw InputError(fmt::format("{} has the shape [{}]; the model's has [{}]", name, fmt::join(memory.sizes(), ", "),
                                  fmt::join(value.sizes(), ", ")));

@@ -32,9 +32,11 @@ class Arrays {
   /// Returns the arrays `first[0, count)` as tensors. Throws InputError for another count than expected.
   std::vector<at::Tensor> tensors_of(const weft_array* first, int count, const std::vector<ExpectedArray>& expected);
 
-  /// Returns the caller's memory as a tensor, any shape and type, for reading and writing. Throws InputError for an array that
-  /// is no memory of this process, or of another device.
-  at::Tensor memory_of(const weft_array* array, const std::string& name);
+  /// What is done with an array's memory.
+  enum class Use { reads, writes };
+  /// Returns the caller's memory as a tensor, of any shape and type. Throws InputError for an array that is no memory of this
+  /// process, or of another device.
+  at::Tensor memory_of(const weft_array* array, const std::string& name, Use use);
 
   /// Writes the values into the caller's array. Throws InputError unless shapes are equal.
   void write_to(const weft_array* array, const at::Tensor& value, const std::string& name);

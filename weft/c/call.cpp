@@ -1,11 +1,13 @@
 #include "weft/c/call.h"
 
 #include <c10/util/Exception.h>
-#include <fmt/format.h>
+#include <pthread.h>
 
-#include <cstring>
+#include <atomic>
+#include <cfenv>
 #include <new>
 
+#include "weft/base/error.h"
 #include "weft/c/weft.h"
 
 namespace weft::c {
@@ -19,7 +21,7 @@ thread_local FailureText last_failure;
 
 int failed(int kind, const char* name, const char* text) noexcept {
   const auto copy = [end = last_failure.text + sizeof(last_failure.text) - 1](char* to, const char* from) {
-    while (*from && to < end) *to++ = *from++;
+    for (; *from && to < end; ++from) *to++ = *from == '\n' ? ' ' : *from;  // of other libraries' errors
     *to = '\0';
     return to;
   };
@@ -27,9 +29,63 @@ int failed(int kind, const char* name, const char* text) noexcept {
   return kind;
 }
 
+/// The default floating-point state for a while: a program may have traps, or another rounding.
+class OwnFloats {
+ public:
+  OwnFloats() noexcept : outer_(innermost) {
+    std::fegetenv(&callers_);
+    std::fesetenv(FE_DFL_ENV);
+    innermost = this;
+  }
+  ~OwnFloats() {
+    innermost = outer_;
+    std::fesetenv(&callers_);
+  }
+  OwnFloats(const OwnFloats&) = delete;
+  OwnFloats& operator=(const OwnFloats&) = delete;
+
+  /// The caller's for a while.
+  class Exchanged {
+   public:
+    Exchanged() noexcept : floats_(*innermost) {
+      std::fegetenv(&own_);
+      std::fesetenv(&floats_.callers_);
+    }
+    ~Exchanged() {
+      std::fegetenv(&floats_.callers_);
+      std::fesetenv(&own_);
+    }
+    Exchanged(const Exchanged&) = delete;
+    Exchanged& operator=(const Exchanged&) = delete;
+
+   private:
+    OwnFloats& floats_;
+    std::fenv_t own_ = {};
+  };
+
+ private:
+  static thread_local OwnFloats* innermost;
+  OwnFloats* outer_;
+  std::fenv_t callers_ = {};
+};
+thread_local OwnFloats* OwnFloats::innermost = nullptr;
+
+std::atomic<bool> forked{false};
+
 }  // namespace
 
+void as_caller(c10::function_ref<void()> call) {
+  const OwnFloats::Exchanged exchanged;
+  call();
+}
+
 int guarded(const char* name, c10::function_ref<void()> call) noexcept {
+  [[maybe_unused]] static const int watched = ::pthread_atfork(nullptr, nullptr, [] { forked = true; });
+  if (forked) {
+    return failed(WEFT_INPUT_ERROR, name,
+                  "this process was forked from one that uses weft; start another program instead (exec)");
+  }
+  const OwnFloats floats;
   try {
     call();
     return WEFT_OK;
@@ -53,11 +109,5 @@ int guarded(const char* name, c10::function_ref<void()> call) noexcept {
 }
 
 const char* last_error() noexcept { return last_failure.text; }
-
-std::string text_of(const char* text, const char* name) {
-  const size_t length = strnlen(given(text, name), kLongestText + 1);
-  if (length > kLongestText) throw InputError(fmt::format("{} is longer than {} bytes", name, kLongestText));
-  return {text, length};
-}
 
 }  // namespace weft::c

@@ -1,31 +1,19 @@
-// One call through the C interface: its exceptions become a status and a text, by thread.
+// One call through the C interface: its exceptions become a status and a text, by thread, and the caller's floating-point state
+// stays the caller's.
 #pragma once
 
 #include <c10/util/FunctionRef.h>
 
-#include <string>
-
-#include "weft/base/error.h"
-
 namespace weft::c {
 
 /// Runs `call` and returns WEFT_OK, or the kind of what it threw, with the text for last_error(). `name` is the function
-/// called.
+/// called. Refused in a process forked after another call: the threads of what is in use are not there.
 int guarded(const char* name, c10::function_ref<void()> call) noexcept;
+
+/// Within guarded(), runs a function of the caller's in its own floating-point state.
+void as_caller(c10::function_ref<void()> call);
 
 /// Text of the last failure in this thread; empty without one.
 const char* last_error() noexcept;
-
-/// Throws InputError for a null argument.
-template <class T>
-T* given(T* argument, const char* name) {
-  if (!argument) throw InputError(std::string(name) + " is null");
-  return argument;
-}
-
-/// Longest text that a call takes, in bytes.
-inline constexpr size_t kLongestText = 1 << 20;
-/// Returns a caller's text. Throws InputError for null, and for one that is too long.
-std::string text_of(const char* text, const char* name);
 
 }  // namespace weft::c

@@ -164,15 +164,15 @@ void HostTrainer::load_weights(const std::string& path, const WeightsOptions& op
 }
 
 void HostTrainer::keep(const std::string& name, const weft_array* value) {
-  const at::Tensor memory = kept_->memory_of(value, "value");
+  const at::Tensor memory = kept_->memory_of(value, "value", Arrays::Use::writes);
   if (!memory.is_contiguous()) throw InputError("value has gaps; a kept array must be in C order, without gaps");
   trainer_->register_state(name, {.tensors = {{"value", memory}}});
 }
 
-void HostTrainer::visit_weights(weft_visit visit, void* context) {
+void HostTrainer::visit_weights(const std::function<void(const std::string& name, const weft_array* value)>& visit) {
   trainer_->for_each_weight([&](const std::string& name, const at::Tensor& value) {
     const ArrayView view(value);
-    visit(context, name.c_str(), view.array());
+    visit(name, view.array());
   });
 }
 

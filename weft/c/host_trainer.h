@@ -42,7 +42,7 @@ class HostTrainer {
   int64_t load(const std::string& path);
   void load_weights(const std::string& path, const WeightsOptions& options = {});
   void keep(const std::string& name, const weft_array* value);
-  void visit_weights(weft_visit visit, void* context);
+  void visit_weights(const std::function<void(const std::string& name, const weft_array* value)>& visit);
 
  private:
   void make(const World& world);

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "weft/base/error.h"
+#include "weft/base/printable.h"
 #include "weft/base/stopwatch.h"
 #include "weft/base/storage_error.h"
 #include "weft/checkpoint/format/checkpoint_folder.h"
@@ -62,8 +63,9 @@ void fill(TrainerState& s, const std::string& path, const std::function<void()>&
 }  // namespace
 
 void Trainer::register_state(const std::string& name, RegisteredState state) {
-  if (name.empty() || name.find('/') != std::string::npos) {
-    throw InputError(fmt::format("trainer: '{}' cannot name registered state; leave out '/'", name));
+  if (name.empty() || name.find('/') != std::string::npos || printable(name) != name) {
+    throw InputError(fmt::format(
+        "trainer: '{}' cannot name registered state; it must be UTF-8 that can be printed, without '/'", shortened(name)));
   }
   for (const NamedTensor& t : state.tensors) {
     if (t.tensor.defined() && t.tensor.is_contiguous()) {
