@@ -81,7 +81,8 @@ TEST(Host, FloatingPointModesAndTraps) {
       EXPECT_EQ(weft_trainer_visit_weights(made.trainer, visit, &seen), WEFT_OK) << weft_last_error();
       Batch batch;
       batch.input.memory[0] = 1e300;  // an overflow
-      EXPECT_EQ(weft_trainer_step(made.trainer, &batch.input, 1, &batch.target, nullptr), WEFT_NUMERIC_ERROR) << weft_last_error();
+      EXPECT_EQ(weft_trainer_step(made.trainer, &batch.input, 1, &batch.target, nullptr), WEFT_NUMERIC_ERROR)
+          << weft_last_error();
     }
     const Mode after;
     std::fesetenv(&before);
