@@ -253,7 +253,7 @@ CALLS = {
     "keep class": (lambda: after(lambda made: made.keep("a", State)), IN, "give a name, and an object"),
     "keep tensor": (lambda: after(lambda made: made.keep("a", State(torch.zeros(2)))), IN, "nothing that JSON can hold"),
     "keep itself": (lambda: after(lambda made: made.keep("a", State(endless()))), IN, "nothing that JSON can hold"),
-    "keep a/b": (lambda: after(lambda made: made.keep("a/b", State(0))), IN, "leave out '/'"),
+    "keep a/b": (lambda: after(lambda made: made.keep("a/b", State(0))), IN, "without '/'"),
     "keep surrogate": (lambda: after(lambda made: made.keep("\ud800", State(0))), IN, "give a name"),
     "load None": (lambda: after(lambda made: made.load(None)), IN, "the path is None"),
     "load nowhere": (lambda: trainer().load("/nowhere"), IN, "/nowhere"),
