@@ -27,10 +27,12 @@ enum class Kind {
   token_files,
   cifar,
   torch_file,
-  exported_file
+  exported_archive,
+  exported_program,
+  exported_weights
 };
 
-inline constexpr int kNumKinds = 18;
+inline constexpr int kNumKinds = 20;
 
 std::string_view name(Kind kind);
 

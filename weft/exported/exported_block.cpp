@@ -23,7 +23,7 @@ class ExportedBlock : public Block {
       throw InputError(fmt::format("model: block '{}' takes {} inputs, not {}", run_.name, run_.inputs.size(), inputs.size()));
     }
     const at::Device device = inputs.front().device();
-    const OperationScope scope{context, device, working_type(inputs), samples_of(inputs)};
+    const OperationScope scope{context, device, working_type(inputs), samples_of(inputs), run_.path};
     std::vector<c10::IValue> slots(static_cast<size_t>(run_.num_slots));
     for (size_t i = 0; i < inputs.size(); ++i) slots[run_.inputs[i]] = run_.copied[i] ? inputs[i].clone() : inputs[i];
     for (size_t i = 0; i < held_.size(); ++i) slots[run_.held[i].first] = value_of(*held_[i], scope);

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "weft/exported/graph.h"
+#include "weft/exported/operator_rule.h"
 #include "weft/exported/type_rule.h"
 #include "weft/nn/block.h"
 
@@ -54,6 +55,8 @@ struct Operation {
   std::vector<int> outputs = {};  ///< slots; -1: dropped
   bool returns_list = false;      ///< the outputs are elements of one list
   bool no_grad = false;           ///< nothing it makes has a gradient
+  bool clears = false;            ///< what it makes becomes zeros
+  CallCheck check = nullptr;      ///< of its arguments; null: none
   TypeRule types = TypeRule::promoted;
   int64_t factor = 1;           ///< samples: see there; dropout, sample_mask: elements of `dim` per sample
   int64_t dim = 0;              ///< dropout, sample_mask: the dimension of samples
@@ -66,7 +69,8 @@ struct OperationScope {
   const Context& context;
   at::Device device;
   at::ScalarType working_type;
-  int64_t samples;  ///< of the micro-batch
+  int64_t samples;          ///< of the micro-batch
+  const std::string& path;  ///< the file, for errors
 };
 
 /// Runs the operations in order. `slots` holds the values so far, and takes the results. Throws Error, which names the
