@@ -2,7 +2,10 @@
 #include "weft/exported/exported_model.h"
 
 #include <ATen/ops/allclose.h>
+#include <ATen/ops/empty.h>
 #include <ATen/ops/equal.h>
+#include <ATen/ops/full.h>
+#include <ATen/ops/ones.h>
 #include <ATen/ops/randint.h>
 #include <ATen/ops/sum.h>
 #include <ATen/ops/zeros.h>
@@ -15,7 +18,9 @@
 #include <fstream>
 
 #include "tests/support/refusal.h"
+#include "weft/checkpoint/weights/exported_file.h"
 #include "weft/checkpoint/weights/weights_file.h"
+#include "weft/nn/cost/measure_cost.h"
 
 namespace weft::exported_test {
 namespace {
@@ -25,7 +30,7 @@ using Records = std::vector<std::pair<std::string, std::string>>;
 const std::string kPrograms = WEFT_SOURCE "/tests/exported/programs/";
 const std::string kTokens = kPrograms + "tokens.pt2", kImages = kPrograms + "images.pt2", kFields = kPrograms + "fields.pt2",
                   kHuber = kPrograms + "huber.pt2";
-constexpr const char* kProgram = "models/model.json";
+constexpr const char *kProgram = "models/model.json", *kWeights = "data/weights/model_weights_config.json";
 
 ExportedModelOptions options_of(const std::string& path, const std::string& blocks = "auto") {
   return {.path = path, .blocks = blocks, .reads_tokens = path == kTokens};
@@ -170,6 +175,8 @@ TEST(ExportedModel, its_input_and_output_are_those_of_the_recipe) {
 }
 
 TEST(ExportedModel, what_is_not_trained_is_refused_with_what_to_do) {
+  constexpr size_t kDepth = 100'000;
+  const std::string deep = std::string(kDepth, '[') + std::string(kDepth, ']');
   const struct {
     std::string path, record, from, to, text;
   } cases[] = {
@@ -181,14 +188,27 @@ TEST(ExportedModel, what_is_not_trained_is_refused_with_what_to_do) {
       {kTokens, kProgram, "torch.ops.aten.gelu.default", "torch.ops.aten.guess.default", "LibTorch 2.11 has no such operator"},
       {kTokens, kProgram, "torch.ops.aten.gelu.default", "torch.ops.aten.item.default",
        "a value on the host decides what follows"},
+      {kTokens, kProgram, "torch.ops.aten.gelu.default", "torch.ops.aten.from_file.default", "or a file; export a forward on"},
+      {kImages, kProgram,
+       "\"torch.ops.aten.relu_.default\", \"inputs\": [{\"name\": \"self\", \"arg\": {\"as_tensor\": {\"name\": "
+       "\"batch_norm\"}}",
+       "\"torch.ops.aten.cat.default\", \"inputs\": [{\"name\": \"tensors\", \"arg\": {\"as_tensors\": []}",
+       "it is an empty list"},
+      {kTokens, kProgram, "{\"name\": \"device\", \"arg\": {\"as_device\": {\"type\": \"cpu\", \"index\": null}}",
+       "{\"name\": \"dtype\", \"arg\": {\"as_int\": 77}", "argument 'dtype': it is no ScalarType"},
+      {kImages, kProgram, "\"as_ints\": [2, 2]", "\"as_ints\": [2, 2, 2]", "argument 'stride': it has 3 integers, not 2"},
+      {kTokens, kProgram, "\"as_int\": 16", "\"as_int\": 1e300", "must be an integer of 64 bits"},
+      {kTokens, kProgram, "\"as_int\": 16", "\"as_int\": 18446744073709551615", "must be an integer of 64 bits"},
+      {kTokens, kProgram, "\"as_int\": 16", "\"as_int\": " + deep, "it is nested too deep"},
       {kTokens, kProgram, "\"as_device\"", "\"as_graph\"", "weft gives no value of type"},
       {kTokens, kProgram, "user_output", "buffer_mutation", "it was decomposed or made functional"},
-      {kImages, "data/weights/model_weights_config.json", "\"dtype\": 7", "\"dtype\": 6", "its record"},
-      {kImages, "data/weights/model_weights_config.json", "weight_0", "weight_x", "is missing; export it again"},
-      {kImages, "data/weights/model_weights_config.json", "\"sizes\": [{\"as_int\": 4", "\"sizes\": [{\"as_int\": 5",
-       "bytes, but its record"},
-      {kImages, "data/weights/model_weights_config.json", "\"strides\": [{\"as_int\": 9", "\"strides\": [{\"as_int\": 3",
+      {kImages, kWeights, "\"dtype\": 7", "\"dtype\": 6", "its record"},
+      {kImages, kWeights, "weight_0", "weight_x", "is missing; export it again"},
+      {kImages, kWeights, "\"sizes\": [{\"as_int\": 4", "\"sizes\": [{\"as_int\": 5", "bytes, but its record"},
+      {kImages, kWeights, "\"strides\": [{\"as_int\": 9", "\"strides\": [{\"as_int\": 3",
        "make it contiguous before exporting"},
+      {kImages, kWeights, "\"as_int\": 9", "\"as_int\": 1e300", "must be an integer of 64 bits"},
+      {kImages, kWeights, "\"as_int\": 9", "\"as_int\": " + deep, "it is nested too deep"},
       {kImages, "byteorder", "little", "big", "not little-endian"},
       {kImages, kProgram, "{", "[", "its program is damaged"},
   };
@@ -262,6 +282,60 @@ TEST(ExportedLoss, checkpoints_know_it_by_its_graph_and_buffers) {
   const std::string scale = Copies::record(kHuber, "data/weights/weight_0");
   EXPECT_NE(option(copies.replace(kHuber, "data/weights/weight_0", scale.substr(0, 4), std::string("\0\0\0\0", 4))).value,
             known);
+}
+
+/// Operators whose arguments do not fit: measured on the meta device, as weft memory does, and run.
+TEST(ExportedModel, an_operator_that_fails_is_named_with_its_file) {
+  const struct {
+    std::string path, from, to, text;
+  } cases[] = {
+      {kTokens, "p_wpe_weight\"}}, \"kind\"", "p_norm_weight\"}}, \"kind\"",
+       "operator torch.ops.aten.embedding.default ('embedding_1') of "},
+      {kImages, "\"as_ints\": [2, 2]", "\"as_ints\": [0, 0]", "operator torch.ops.aten.conv2d.default ('conv2d') of "},
+      {kImages, "{\"name\": \"p_0_weight\"}}, \"kind\"", "{\"name\": \"p_0_bias\"}}, \"kind\"",
+       "operator torch.ops.aten.conv2d.default ('conv2d') of "},
+      {kTokens, "\"as_ints\": [8]", "\"as_ints\": [8, 8, 8, 8]",
+       "operator torch.ops.aten.layer_norm.default ('layer_norm') of "},
+  };
+  Copies copies;
+  for (const auto& c : cases) {
+    ExportedModelOptions options = options_of(c.path);
+    options.path = copies.replace(c.path, kProgram, c.from, c.to);
+    Model model = exported_model(options);
+    const bool has_tokens = c.path == kTokens;
+    const std::vector<int64_t> shape = has_tokens ? std::vector<int64_t>{2, 16} : std::vector<int64_t>{2, 1, 16, 16};
+    const at::TensorOptions type(has_tokens ? at::kLong : at::kFloat);
+    const std::string measured = test::refusal([&] { measure_cost(model, {at::empty(shape, type.device(at::kMeta))}); });
+    EXPECT_NE(measured.find(c.text), std::string::npos) << measured;
+    EXPECT_NE(measured.find("cannot be measured"), std::string::npos) << measured;
+    try {
+      run(exported_model(options), {at::zeros(shape, type)}, {.seed = 1});
+      ADD_FAILURE() << c.to;
+    } catch (const std::exception& error) {
+      const std::string text = error.what();
+      EXPECT_NE(text.find(c.text + options.path), std::string::npos) << text;
+    }
+  }
+}
+
+TEST(ExportedModel, memory_that_nothing_has_set_is_zero) {
+  Copies copies;
+  ExportedModelOptions options = options_of(kImages);
+  options.path = copies.replace(kImages, kProgram, "aten.relu_.default", "aten.empty_like.default");
+  const at::Tensor out = run(exported_model(options), {at::ones({2, 1, 16, 16})}, {.training = false});
+  EXPECT_TRUE(at::equal(out, at::full({2, 5}, 0.25))) << "the last layer's bias";
+  ExportedFile file(kImages);
+  const at::Tensor bools = file.read({.record = "data/weights/weight_0", .type = at::kBool, .shape = {144}});
+  EXPECT_LE(bools.view(at::kByte).max().item<int>(), 1);
+}
+
+TEST(ExportedModel, a_file_that_is_replaced_stays_as_it_was_opened) {
+  Copies copies;
+  ExportedFile file(copies.replace(kImages, "byteorder", "little", "little"));
+  const std::string program = Copies::record(kImages, kProgram);
+  std::filesystem::remove(copies.path());
+  copies.replace(kTokens, "byteorder", "little", "little");
+  EXPECT_EQ(file.program(), program);
 }
 
 TEST(ExportedModel, damage_shows_in_checksums) {

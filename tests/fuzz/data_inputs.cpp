@@ -17,7 +17,6 @@
 #include "tests/data/tar_file.h"
 #include "tests/fuzz/mutate.h"
 #include "weft/checkpoint/weights/torch_file.h"
-#include "weft/checkpoint/weights/weights_file.h"
 #include "weft/data/arrays/array_set.h"
 #include "weft/data/images/cifar.h"
 #include "weft/data/images/image_set.h"
@@ -27,13 +26,11 @@
 #include "weft/data/tokens/packed_windows.h"
 #include "weft/data/tokens/parquet_tokens.h"
 #include "weft/data/tokens/token_stream.h"
-#include "weft/exported/exported_model.h"
 
 namespace weft::fuzz {
 namespace {
 
 using test::Random;
-using Members = std::vector<std::pair<std::string, std::string>>;
 
 BadData any_bad(Random& random) { return random.one_in(2) ? BadData::skip : BadData::refuse; }
 
@@ -148,6 +145,8 @@ void write_torch_file(const std::string& path, const Members& records) {
   writer.writeEndOfFile();
 }
 
+}  // namespace
+
 Members records_of(const std::string& path) {
   caffe2::serialize::PyTorchStreamReader reader(path);
   Members records;
@@ -158,8 +157,6 @@ Members records_of(const std::string& path) {
   }
   return records;
 }
-
-}  // namespace
 
 void write(const std::string& path, const std::string& bytes) {
   std::ofstream(path, std::ios::binary).write(bytes.data(), static_cast<std::streamsize>(bytes.size()));
@@ -277,38 +274,6 @@ void torch_file(const std::string& folder, Random& random) {
     write_torch_file(hurt, records);
   }
   read_torch_file(hurt);
-}
-
-/// A damaged archive of records.
-void write_damaged(const std::string& path, const std::string& hurt, Random& random) {
-  static const std::vector<std::string> words = {"as_tensor", "as_int",   "as_none", "as_ints",
-                                                 "as_float",  "Infinity", "sizes",   "name"};
-  if (random.one_in(3)) {
-    const std::string whole = read(path);
-    return write(hurt, damaged_bytes(whole, whole, random));
-  }
-  Members records = records_of(path);
-  for (auto& [name, bytes] : records) {
-    const bool is_program = name == "models/model.json";
-    if (random.one_in(is_program ? 2 : 10))
-      bytes = name.ends_with(".json") ? damaged(bytes, bytes, words, random) : damaged_bytes(bytes, bytes, random);
-  }
-  write_torch_file(hurt, records);
-}
-
-void exported_file(const std::string& folder, Random& random) {
-  static const std::string programs = WEFT_SOURCE "/tests/exported/programs/";
-  static const std::vector<std::string> names = {"images.pt2", "tokens.pt2", "huber.pt2"};
-  const int net = random.below(3);
-  const std::string hurt = folder + "/x.pt2";
-  write_damaged(programs + names[static_cast<size_t>(net)], hurt, random);
-  if (net == 2) {
-    exported_model({.path = programs + "fields.pt2", .reads_arrays = true, .loss = hurt});
-  } else {
-    exported_model({.path = hurt, .blocks = random.one_in(2) ? "auto" : "h.*", .reads_tokens = net == 1});
-  }
-  const std::unique_ptr<WeightsFile> weights = open_weights(hurt);
-  for (const std::string& name : weights->names()) weights->read(name);
 }
 
 }  // namespace weft::fuzz

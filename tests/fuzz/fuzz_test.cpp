@@ -29,14 +29,20 @@ class Folder {
 
 class Fuzz : public ::testing::TestWithParam<int> {};
 
+/// Files that hold programs have three times the others' cases.
+unsigned num_cases(fuzz::Kind kind) {
+  constexpr unsigned kShares = fuzz::kNumKinds + 2 * 3;
+  const bool is_program = kind >= fuzz::Kind::exported_archive;
+  return test::fuzz_cases(30 * kShares) / kShares * (is_program ? 3 : 1);
+}
+
 TEST_P(Fuzz, damaged_inputs_are_refused_in_one_line) {
   const auto kind = static_cast<fuzz::Kind>(GetParam());
   const Folder folder;
-  const auto failures =
-      fuzz::run_watched(test::seeds(test::fuzz_cases(30 * fuzz::kNumKinds) / fuzz::kNumKinds), [&](unsigned seed) {
-        test::Random random(seed * fuzz::kNumKinds + static_cast<unsigned>(kind));
-        return fuzz::try_damaged(kind, folder.path(), random);
-      });
+  const auto failures = fuzz::run_watched(test::seeds(num_cases(kind)), [&](unsigned seed) {
+    test::Random random(seed * fuzz::kNumKinds + static_cast<unsigned>(kind));
+    return fuzz::try_damaged(kind, folder.path(), random);
+  });
   for (const fuzz::Failure& failure : failures) {
     ADD_FAILURE() << name(kind) << ": " << failure.what << "\n" << test::replay(failure.seed);
   }

@@ -13,6 +13,7 @@
 #include <utility>
 
 #include "tests/fuzz/data_inputs.h"
+#include "tests/fuzz/exported/exported_inputs.h"
 #include "tests/fuzz/mutate.h"
 #include "tests/fuzz/watched.h"
 #include "weft/base/environment.h"
@@ -327,7 +328,9 @@ constexpr std::pair<const char*, Reader> kKinds[kNumKinds] = {{"recipe", recipe}
                                                               {"arrays", arrays},
                                                               {"CIFAR", cifar},
                                                               {".pt", torch_file},
-                                                              {".pt2", exported_file}};
+                                                              {".pt2 archive", exported_archive},
+                                                              {".pt2 program", exported_program},
+                                                              {".pt2 weights", exported_weights}};
 
 }  // namespace
 

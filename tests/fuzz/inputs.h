@@ -28,10 +28,12 @@ enum class Kind {
   arrays,
   cifar,
   torch_file,
-  exported_file
+  exported_archive,
+  exported_program,
+  exported_weights
 };
 
-inline constexpr int kNumKinds = 19;
+inline constexpr int kNumKinds = 21;
 
 std::string_view name(Kind kind);
 

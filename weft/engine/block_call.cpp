@@ -15,6 +15,7 @@
 #include "weft/engine/undeclared.h"
 #include "weft/nn/graph.h"
 #include "weft/nn/tensor_checks.h"
+#include "weft/nn/torch_text.h"
 
 namespace weft {
 
@@ -80,7 +81,7 @@ Tensors BlockCalls::named_forward(int block, const Tensors& inputs, const Contex
     if (text.find(fmt::format("block '{}'", name)) != std::string_view::npos) throw;
     throw InputError(in_forward(name, text));
   } catch (const c10::Error& error) {
-    const std::string text = fmt::format("{} (inputs: {})", error.what_without_backtrace(), text_of(inputs));
+    const std::string text = fmt::format("{} (inputs: {})", torch_text(error), text_of(inputs));
     if (text.find("more than 1 value per channel") == std::string::npos) throw Error(in_forward(name, text));
     throw InputError(in_forward(name, text + "; make micro-batches larger (batch.micro)"));
   }
@@ -131,8 +132,8 @@ LossValue BlockCalls::loss(const Loss& loss, const Tensors& outputs, const at::T
   } catch (const c10::OutOfMemoryError&) {
     throw;
   } catch (const c10::Error& error) {
-    throw InputError(fmt::format("loss: {} (outputs: {}; target: {})", error.what_without_backtrace(), text_of(outputs),
-                                 type_and_shape(target)));
+    throw InputError(
+        fmt::format("loss: {} (outputs: {}; target: {})", torch_text(error), text_of(outputs), type_and_shape(target)));
   }
   check_loss(value, outputs);
   return value;

@@ -5,6 +5,7 @@
 
 #include "weft/base/error.h"
 #include "weft/nn/keyed_generators.h"
+#include "weft/nn/torch_text.h"
 
 namespace weft {
 
@@ -22,7 +23,7 @@ void with_name(const std::string& name, c10::function_ref<void()> call) {
   } catch (const c10::OutOfMemoryError&) {
     throw;
   } catch (const c10::Error& error) {
-    throw Error(fmt::format("{}: {}", name, error.what_without_backtrace()));
+    throw Error(fmt::format("{}: {}", name, torch_text(error)));
   }
 }
 

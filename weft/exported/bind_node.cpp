@@ -8,6 +8,7 @@
 
 #include "weft/base/error.h"
 #include "weft/base/printable.h"
+#include "weft/exported/operator_rule.h"
 
 namespace weft {
 namespace {
@@ -69,11 +70,9 @@ BoundNode bind_call(const ExportedGraph& graph, const ExportedNode& node) {
   }
   if (name.name == "aten::_fused_dropout" || name.name == "aten::native_dropout")
     refuse_node(graph, node, "export dropout as torch.nn.Dropout, without decompositions");
-  static const std::set<std::string_view> of_storage = {"aten::from_file", "aten::set_", "aten::set_data", "aten::resize_"};
-  if (of_storage.count(name.name) > 0)
-    refuse_node(graph, node, "it changes what a tensor is stored in; export a forward without it");
   BoundNode bound{.handle = c10::Dispatcher::singleton().findSchema(name)};
   if (!bound.handle) refuse_node(graph, node, "LibTorch 2.11 has no such operator; export it with PyTorch 2.11");
+  if (const std::string reason = refused_because(*bound.handle); !reason.empty()) refuse_node(graph, node, reason);
   note_memory(node, bound);
   bound.replaces = name.name == "aten::dropout_" && !bound.changes.empty();
   return bound;

@@ -24,6 +24,7 @@ class OperationCollector {
 
   BlockOperations collect(const NodeRange& range, const std::vector<std::string>& inputs,
                           const std::vector<std::string>& outputs) {
+    block_.path = graph_.path;
     block_.name = range.name;
     const std::set<std::string> changed = flow_.changed(range.first, range.last);
     for (const std::string& input : inputs) {

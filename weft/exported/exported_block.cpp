@@ -31,7 +31,7 @@ class ExportedBlock : public Block, public ChecksSplits, public HasKind {
     }
     const at::Device device = inputs.front().device();
     std::map<int, at::Tensor> copies;
-    const OperationScope scope{context, device, working_type(inputs), samples_of(inputs), parameters_, copies};
+    const OperationScope scope{context, device, working_type(inputs), samples_of(inputs), run_.path, parameters_, copies};
     std::vector<c10::IValue> slots(static_cast<size_t>(run_.num_slots));
     for (size_t i = 0; i < inputs.size(); ++i) slots[run_.inputs[i]] = run_.copied[i] ? inputs[i].clone() : inputs[i];
     for (size_t i = 0; i < held_.size(); ++i) slots[run_.held[i].first] = value_of(*held_[i], scope);

@@ -17,6 +17,7 @@ namespace weft {
 
 /// What a block runs.
 struct BlockOperations {
+  std::string path = {};  ///< the file, for errors
   std::string name = {};
   std::vector<Operation> operations = {};
   int num_slots = 0;

@@ -108,15 +108,29 @@ class ArgumentBinder {
     return {.constant = wrapped};
   }
 
+  /// Numbers that stand for types and formats are those of their enumerations: kernels look them up unchecked.
   Operand integer(const c10::Argument& argument, const ExportedArgument& given) const {
-    if (given.kind == Given::value && !is_tensor(given.values.front())) return value(given);
-    if (given.kind == Given::integer) return {.constant = given.integers.front()};
-    if (given.kind == Given::scalar_type) return scalar_type(argument, given.integers.front());
-    if (given.kind == Given::memory_format) return memory_format(argument, given.integers.front());
+    const bool is_optional = argument.real_type()->kind() == c10::TypeKind::OptionalType;
+    const c10::TypePtr type =
+        is_optional ? argument.real_type()->castRaw<c10::OptionalType>()->getElementType() : argument.real_type();
     constexpr int64_t kStrided = 7;
-    if (given.kind == Given::layout && given.integers.front() == kStrided)
-      return {.constant = static_cast<int64_t>(at::kStrided)};
-    refuse(argument, given.kind == Given::layout ? "only dense tensors are trained" : "it is no integer; export it again");
+    switch (type->kind()) {
+      case c10::TypeKind::ScalarTypeType:
+        if (given.kind == Given::scalar_type) return scalar_type(argument, given.integers.front());
+        break;
+      case c10::TypeKind::MemoryFormatType:
+        if (given.kind == Given::memory_format) return memory_format(argument, given.integers.front());
+        break;
+      case c10::TypeKind::LayoutType:
+        if (given.kind == Given::layout && given.integers.front() == kStrided)
+          return {.constant = static_cast<int64_t>(at::kStrided)};
+        if (given.kind == Given::layout) refuse(argument, "only dense tensors are trained");
+        break;
+      default:
+        if (given.kind == Given::value && !is_tensor(given.values.front())) return value(given);
+        if (given.kind == Given::integer) return {.constant = given.integers.front()};
+    }
+    refuse(argument, fmt::format("it is no {}; export it again", type->str()));
   }
 
   Operand scalar_type(const c10::Argument& argument, int64_t number) const {
@@ -179,6 +193,8 @@ class ArgumentBinder {
   }
 
   Operand tensors(const c10::Argument& argument, const ExportedArgument& given, bool takes_none) const {
+    if (given.values.empty())
+      refuse(argument, "it is an empty list; export it again");  // some operators read its first element
     Operand operand{.kind = takes_none ? Kind::optional_tensors : Kind::tensors};
     for (const std::string& name : given.values) {
       const bool is_none = takes_none && name.empty();
@@ -188,18 +204,30 @@ class ArgumentBinder {
     return operand;
   }
 
+  /// A list of a fixed length has one number for each dimension, or one for all: not all kernels check it.
+  std::vector<int64_t> fitted(const c10::Argument& argument, const std::vector<int64_t>& given) const {
+    const auto length = static_cast<size_t>(std::max(1, argument.N().value_or(1)));
+    const bool may_be_empty = argument.default_value() && argument.default_value()->isIntList();
+    if (length == 1 || given.size() == length ||
+        (given.empty() && may_be_empty && argument.default_value()->toIntVector().empty()))
+      return given;
+    if (given.size() != 1) refuse(argument, fmt::format("it has {} integers, not {}; export it again", given.size(), length));
+    return std::vector<int64_t>(length, given.front());
+  }
+
   Operand integers(const c10::Argument& argument, const ExportedArgument& given) const {
-    if (given.kind == Given::integers) return {.constant = given.integers};
+    if (given.kind == Given::integers) return {.constant = fitted(argument, given.integers)};
     if (given.kind == Given::integer) {
       return {.constant =
                   std::vector<int64_t>(static_cast<size_t>(std::max(1, argument.N().value_or(1))), given.integers.front())};
     }
     if (given.kind != Given::values) refuse(argument, "it is no list of integers; export it again");
-    Operand operand{.kind = Kind::integers, .slots = {}, .integers = given.integers};
+    Operand operand{.kind = Kind::integers, .slots = {}, .integers = fitted(argument, given.integers)};
     for (const std::string& name : given.values) {
       if (is_tensor(name)) refuse(argument, "an element is a tensor; export it again");
       operand.slots.push_back(name.empty() ? -1 : slot_of_(name));
     }
+    operand.slots.resize(operand.integers.size(), operand.slots.empty() ? -1 : operand.slots.front());
     return operand;
   }
 
@@ -278,6 +306,8 @@ Operation make_operation(const ExportedGraph& graph, const ExportedNode& node, c
   operation.operands = ArgumentBinder(graph, node, slot_of).bind(bound.handle->schema());
   const std::string& name = bound.handle->operator_name().name;
   operation.types = type_rule(name);
+  operation.check = check_of(*bound.handle);
+  operation.clears = leaves_memory_unset(*bound.handle);
   if (mask) {
     operation.kind = Operation::Kind::sample_mask;
     operation.factor = mask->factor;

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "weft/exported/graph.h"
+#include "weft/exported/operator_rule.h"
 #include "weft/exported/split_call.h"
 #include "weft/exported/type_rule.h"
 #include "weft/nn/block.h"
@@ -56,6 +57,8 @@ struct Operation {
   std::vector<int> outputs = {};  ///< slots; -1: dropped
   bool returns_list = false;      ///< the outputs are elements of one list
   bool no_grad = false;           ///< nothing it makes has a gradient
+  bool clears = false;            ///< what it makes becomes zeros
+  CallCheck check = nullptr;      ///< of its arguments; null: none
   TypeRule types = TypeRule::promoted;
   int64_t factor = 1;                   ///< samples: see there; dropout, sample_mask: elements of `dim` per sample
   int64_t dim = 0;                      ///< dropout, sample_mask: the dimension of samples
@@ -73,6 +76,7 @@ struct OperationScope {
   at::Device device;
   at::ScalarType working_type;
   int64_t samples;                            ///< of the micro-batch
+  const std::string& path;                    ///< the file, for errors
   const std::vector<Parameter*>& parameters;  ///< by slot; null: none
   std::map<int, at::Tensor>& copies;          ///< by slot: whole values beside parts (run_split.h)
 };

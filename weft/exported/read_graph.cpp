@@ -1,10 +1,9 @@
 #include <fmt/format.h>
 
-#include <nlohmann/json.hpp>
-
 #include "weft/base/file_error.h"
 #include "weft/base/hash.h"
 #include "weft/base/printable.h"
+#include "weft/checkpoint/weights/exported_json.h"
 #include "weft/exported/graph.h"
 #include "weft/exported/read_nodes.h"
 #include "weft/exported/read_values.h"
@@ -59,7 +58,7 @@ void add_output(ExportedGraph& graph, const GraphJson& json) {
 }
 
 ExportedGraph graph_of(const GraphJson& program, const std::string& path) {
-  const int major = program.at("schema_version").at("major").get<int>();
+  const int64_t major = exported_integer(program.at("schema_version").at("major"));
   if (major != kSchemaMajor) {
     throw FileError(
         fmt::format("its schema is version {}, weft reads version {}; export it with PyTorch 2.11", major, kSchemaMajor));
@@ -81,18 +80,11 @@ ExportedGraph graph_of(const GraphJson& program, const std::string& path) {
   return result;
 }
 
-/// Refuses nesting that no program has, whose text would be made by as many calls.
-bool keeps_shallow(int depth, GraphJson::parse_event_t /*event*/, GraphJson& /*parsed*/) {
-  constexpr int kDeepest = 64;
-  if (depth > kDeepest) throw FileError("it is nested too deep; export it again");
-  return true;
-}
-
 }  // namespace
 
 ExportedGraph read_graph(const std::string& json, const std::string& path) {
   try {
-    return graph_of(GraphJson::parse(json, keeps_shallow), path);
+    return graph_of(parse_exported<GraphJson>(json), path);
   } catch (const GraphJson::exception& error) {
     throw FileError(fmt::format("{}: its program is damaged ({}); export it again", path, error.what()));
   } catch (const FileError& error) {

@@ -4,13 +4,13 @@
 
 #include <algorithm>
 #include <limits>
-#include <nlohmann/json.hpp>
 #include <string_view>
 
 #include "weft/base/file_error.h"
 #include "weft/base/parse_number.h"
 #include "weft/base/printable.h"
 #include "weft/checkpoint/weights/exported_file.h"
+#include "weft/checkpoint/weights/exported_json.h"
 
 namespace weft {
 namespace {
@@ -39,7 +39,7 @@ void add_value(ExportedArgument& list, const GraphJson& element) {
     const auto [kind, value] = entry_of(element);
     if (kind == "as_name") name = value.get<std::string>();
     if (kind == "as_tensor") name = value.at("name").get<std::string>();
-    if (kind == "as_int") integer = value.get<int64_t>();
+    if (kind == "as_int") integer = exported_integer(value);
   }
   list.values.push_back(std::move(name));
   list.integers.push_back(integer);
@@ -49,7 +49,7 @@ void add_value(ExportedArgument& list, const GraphJson& element) {
 ExportedArgument symbolic(const GraphJson& value) {
   const auto [kind, inner] = entry_of(value);
   if (kind == "as_name") return {.kind = ArgumentKind::value, .values = {inner.get<std::string>()}};
-  if (kind == "as_int") return {.kind = ArgumentKind::integer, .integers = {inner.get<int64_t>()}};
+  if (kind == "as_int") return {.kind = ArgumentKind::integer, .integers = {exported_integer(inner)}};
   if (kind == "as_float") return {.kind = ArgumentKind::number, .numbers = {number_of_json(inner)}};
   if (kind == "as_bool") return {.kind = ArgumentKind::boolean, .integers = {inner.get<bool>()}};
   return {.kind = ArgumentKind::other, .text = kind};
@@ -66,7 +66,7 @@ ExportedArgument list_argument(const std::string& kind, const GraphJson& value) 
   ExportedArgument argument;
   if (kind == "as_ints" || kind == "as_bools") {
     argument.kind = kind == "as_ints" ? ArgumentKind::integers : ArgumentKind::booleans;
-    for (const GraphJson& x : value) argument.integers.push_back(x.is_boolean() ? x.get<bool>() : x.get<int64_t>());
+    for (const GraphJson& x : value) argument.integers.push_back(x.is_boolean() ? x.get<bool>() : exported_integer(x));
   } else if (kind == "as_floats") {
     argument.kind = ArgumentKind::numbers;
     for (const GraphJson& x : value) argument.numbers.push_back(number_of_json(x));
@@ -81,14 +81,14 @@ ExportedArgument list_argument(const std::string& kind, const GraphJson& value) 
 
 /// Reads "Symbol('s77', ...)" and "Mul(Integer(2), Symbol('s77', ...))"; other expressions depend on it in another way.
 ExportedDim dim_of(const GraphJson& json) {
-  if (json.contains("as_int")) return {.size = json.at("as_int").get<int64_t>()};
+  if (json.contains("as_int")) return {.size = exported_integer(json.at("as_int"))};
   const GraphJson& expression = json.at("as_expr");
   const auto text = expression.at("expr_str").get<std::string>();
   constexpr std::string_view kSymbol = "Symbol('", kTimes = "Mul(Integer(";
   std::string_view rest = text;
   ExportedDim dim{.symbol = text};
   const GraphJson hint = expression.value("hint", GraphJson());
-  if (hint.is_object() && hint.contains("as_int")) dim.size = hint.at("as_int").get<int64_t>();
+  if (hint.is_object() && hint.contains("as_int")) dim.size = exported_integer(hint.at("as_int"));
   int64_t factor = 1;
   if (rest.starts_with(kTimes)) {
     rest.remove_prefix(kTimes.size());
@@ -116,7 +116,7 @@ std::pair<std::string, const GraphJson&> entry_of(const GraphJson& one) {
 ExportedArgument argument_of(const GraphJson& json) {
   const auto [kind, value] = entry_of(json);
   const auto integer = [&value = value](ArgumentKind k) -> ExportedArgument {
-    return {.kind = k, .integers = {value.get<int64_t>()}};
+    return {.kind = k, .integers = {exported_integer(value)}};
   };
   if (kind == "as_none") return {};
   if (kind == "as_tensor") return {.kind = ArgumentKind::value, .values = {value.at("name").get<std::string>()}};
@@ -137,7 +137,7 @@ std::map<std::string, ExportedShape> shapes_of(const GraphJson& tensors) {
   std::map<std::string, ExportedShape> shapes;
   for (const auto& [name, meta] : tensors.items()) {
     ExportedShape& shape = shapes[name];
-    shape.type = exported_type(meta.at("dtype").get<int64_t>()).value_or(at::ScalarType::Undefined);
+    shape.type = exported_type(exported_integer(meta.at("dtype"))).value_or(at::ScalarType::Undefined);
     for (const GraphJson& size : meta.at("sizes")) shape.dims.push_back(dim_of(size));
   }
   return shapes;

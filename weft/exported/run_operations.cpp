@@ -6,7 +6,12 @@
 #include <c10/util/Exception.h>
 #include <fmt/format.h>
 
+#include <exception>
+#include <new>
+#include <stdexcept>
+
 #include "weft/base/error.h"
+#include "weft/base/printable.h"
 #include "weft/exported/operation.h"
 #include "weft/exported/run_split.h"
 #include "weft/nn/layers/dropout.h"
@@ -124,10 +129,12 @@ void run_one(const Operation& x, Slots& slots, const OperationScope& scope) {
       break;
     case Kind::call:
       apply_type_rule(x.types, stack);
+      if (x.check != nullptr) x.check(stack);
       if (is_split && x.split->layer != SplitCall::Layer::none)
         stack = {split_layer(x, stack, scope)};
       else
         x.handle->callBoxed(stack);
+      if (x.clears) stack.front().toTensor().zero_();
   }
   put_outputs(x, std::move(stack), slots);
 }
@@ -136,13 +143,24 @@ void run_one(const Operation& x, Slots& slots, const OperationScope& scope) {
 
 void run_operations(const std::vector<Operation>& operations, std::vector<c10::IValue>& slots, const OperationScope& scope) {
   for (const Operation& x : operations) {
+    const auto where = [&] {
+      return fmt::format("operator {} ('{}') of {}", shortened(x.target), shortened(x.name), scope.path);
+    };
     try {
       run_one(x, slots, scope);
     } catch (c10::Error& error) {
-      error.add_context(fmt::format("operator {} ('{}')", x.target, x.name));
+      error.add_context(where());
       throw;
     } catch (const InputError& error) {
-      throw InputError(fmt::format("operator {} ('{}'): {}", x.target, x.name, error.what()));
+      throw InputError(fmt::format("{}: {}", where(), error.what()));
+    } catch (const Error&) {
+      throw;
+    } catch (const std::bad_alloc&) {
+      throw;
+    } catch (const std::length_error&) {
+      throw InputError(fmt::format("{}: it would make a list of absurd length; export it again", where()));
+    } catch (const std::exception& error) {  // of a library below LibTorch, such as oneDNN
+      throw InputError(fmt::format("{}: {}", where(), shortened(error.what())));
     }
     for (const int slot : x.frees) {
       slots[slot] = c10::IValue();

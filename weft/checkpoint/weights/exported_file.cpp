@@ -1,12 +1,12 @@
 #include "weft/checkpoint/weights/exported_file.h"
 
+#include <ATen/ops/clamp.h>
 #include <ATen/ops/empty.h>
 #include <fmt/format.h>
 
-#include <nlohmann/json.hpp>
-
 #include "weft/base/file_error.h"
 #include "weft/base/printable.h"
+#include "weft/checkpoint/weights/exported_json.h"
 
 namespace weft {
 namespace {
@@ -18,7 +18,7 @@ constexpr int64_t kMostProgramBytes = int64_t{1} << 30;
 
 std::vector<int64_t> plain_sizes(const ExportedJson& sizes) {
   std::vector<int64_t> result;
-  for (const ExportedJson& size : sizes) result.push_back(size.at("as_int").get<int64_t>());
+  for (const ExportedJson& size : sizes) result.push_back(exported_integer(size.at("as_int")));
   return result;
 }
 
@@ -36,8 +36,8 @@ bool is_contiguous(const std::vector<int64_t>& shape, const std::vector<int64_t>
 ExportedTensor tensor_from(const std::string& what, const std::string& folder, const ExportedJson& entry) {
   constexpr int64_t kStrided = 7;
   const ExportedJson& meta = entry.at("tensor_meta");
-  const std::optional<at::ScalarType> type = exported_type(meta.at("dtype").get<int64_t>());
-  if (entry.at("use_pickle").get<bool>() || !type || meta.at("layout").get<int64_t>() != kStrided) {
+  const std::optional<at::ScalarType> type = exported_type(exported_integer(meta.at("dtype")));
+  if (entry.at("use_pickle").get<bool>() || !type || exported_integer(meta.at("layout")) != kStrided) {
     throw FileError(fmt::format("{} is no plain tensor, or of a type that weft lacks; export a model of plain tensors", what));
   }
   ExportedTensor tensor{.record = folder + entry.at("path_name").get<std::string>(),
@@ -96,7 +96,7 @@ ExportedTensors ExportedFile::read_config(const std::string& folder, const std::
   if (!archive_.has(folder + name)) return tensors;
   const std::string text = archive_.read_text(folder + name, kMostProgramBytes);
   try {
-    const ExportedJson json = ExportedJson::parse(text);
+    const ExportedJson json = parse_exported<ExportedJson>(text);
     for (const auto& [key, entry] : json.at("config").items()) {
       const std::string what = fmt::format("{}: '{}'", path(), shortened(key));
       tensors.emplace_back(key, tensor_from(what, folder, entry));
@@ -127,6 +127,7 @@ std::string ExportedFile::program() { return archive_.read_text(kProgram, kMostP
 at::Tensor ExportedFile::read(const ExportedTensor& tensor) {
   at::Tensor values = at::empty(tensor.shape, at::TensorOptions(tensor.type).device(at::kCPU));
   archive_.read(tensor.record, values.mutable_data_ptr());
+  if (tensor.type == at::kBool) values.view(at::kByte).clamp_max_(1);  // a bool of another byte has no meaning
   return values;
 }
 

@@ -3,13 +3,11 @@
 #include <archive.h>
 #include <archive_entry.h>
 #include <fmt/format.h>
+#include <unistd.h>
 
-#include <filesystem>
-#include <system_error>
 #include <utility>
 
 #include "weft/base/file_error.h"
-#include "weft/base/input_file.h"
 #include "weft/base/printable.h"
 
 namespace weft {
@@ -38,11 +36,8 @@ struct ZipFile::Reader {
 };
 
 ZipFile::ZipFile(std::string path) : path_(std::move(path)) {
-  if (const InputFile file = open_input(path_); !file.reason.empty()) {
-    throw FileError(fmt::format("{}: cannot open it: {}", path_, file.reason));
-  }
-  std::error_code ignored;
-  const auto file_bytes = static_cast<int64_t>(std::filesystem::file_size(path_, ignored));
+  file_ = open_input(path_);
+  if (!file_.reason.empty()) throw FileError(fmt::format("{}: cannot open it: {}", path_, file_.reason));
   open();
   while (true) {
     const int status = archive_read_next_header(reader_->handle, &reader_->entry);
@@ -51,7 +46,7 @@ ZipFile::ZipFile(std::string path) : path_(std::move(path)) {
       throw FileError(fmt::format("{}: its list of records is damaged ({}); get the file again", path_, reader_->reason()));
     }
     const std::string name = record_name(reader_->entry);
-    if (archive_entry_size(reader_->entry) > file_bytes) {  // PyTorch stores records as they are
+    if (archive_entry_size(reader_->entry) > file_.bytes) {  // PyTorch stores records as they are
       throw FileError(
           fmt::format("{}: record '{}' is said to have more bytes than the file; get the file again", path_, shortened(name)));
     }
@@ -69,7 +64,8 @@ void ZipFile::open() {
   reader_ = std::make_unique<Reader>();
   // The list at the archive's end alone: without it the file is truncated.
   archive_read_support_format_zip_seekable(reader_->handle);
-  if (archive_read_open_filename(reader_->handle, path_.c_str(), kBlockBytes) == ARCHIVE_OK) return;
+  const bool at_start = lseek(file_.descriptor.get(), 0, SEEK_SET) == 0;
+  if (at_start && archive_read_open_fd(reader_->handle, file_.descriptor.get(), kBlockBytes) == ARCHIVE_OK) return;
   throw FileError(fmt::format("{}: it is no zip archive, or truncated ({}); get the file again", path_, reader_->reason()));
 }
 

@@ -7,6 +7,8 @@
 #include <memory>
 #include <string>
 
+#include "weft/base/input_file.h"
+
 namespace weft {
 
 /// Reads records of one archive. Records that are read in the archive's order are found at once; any other order scans its list
@@ -32,6 +34,7 @@ class ZipFile {
   bool find(const std::string& name);  ///< scans on to the record; false at the end of the list
 
   std::string path_;
+  InputFile file_;
   std::map<std::string, int64_t> sizes_;
   std::unique_ptr<Reader> reader_;
 };

@@ -135,7 +135,7 @@ OperatorWork convolution_of(int64_t pixels, const at::Tensor& weight, int64_t gr
           .window = static_cast<int>(weight.numel() / std::max<int64_t>(weight.size(0) * weight.size(1), 1)),
           .batch = groups,
           .rows = pixels,
-          .columns = weight.size(0) / groups,
+          .columns = weight.size(0) / std::max<int64_t>(groups, 1),
           .inner = weight.numel() / std::max<int64_t>(weight.size(0), 1)};
 }
 
@@ -213,7 +213,7 @@ void complete_work(PassOperators& work, const at::RecordFunction& call) {
   const std::string_view name = without_namespace(call.name());
   const auto& outputs = call.outputs();
   for (OperatorWork& x : work) {
-    if (x.rows == kUnknown) x.rows = pixels_of(outputs[0].toTensor());
+    if (x.rows == kUnknown && !outputs.empty()) x.rows = pixels_of(outputs[0].toTensor());  // none: the call has thrown
   }
   if (work.size() != 1 || work.front().kind != OperatorKind::memory) return;
   OperatorWork& only = work.front();

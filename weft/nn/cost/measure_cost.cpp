@@ -11,6 +11,7 @@
 #include <unordered_map>
 #include <utility>
 
+#include "weft/base/error.h"
 #include "weft/nn/cost/activation_bytes.h"
 #include "weft/nn/cost/made_parameters.h"
 #include "weft/nn/cost/meta_kernels.h"
@@ -19,6 +20,7 @@
 #include "weft/nn/deferred_gradients.h"
 #include "weft/nn/graph.h"
 #include "weft/nn/kernels/kernel_table.h"
+#include "weft/nn/torch_text.h"
 
 namespace weft {
 
@@ -257,6 +259,16 @@ class BlockMeasurement {
   RecordedContext recorded_;
 };
 
+/// Adds what is measured to LibTorch's errors, which do not say where they occurred.
+template <class Call>
+auto measured_as(const std::string& what, const Call& call) {
+  try {
+    return call();
+  } catch (const c10::Error& error) {
+    throw InputError(fmt::format("model: {} cannot be measured: {}", what, torch_text(error)));
+  }
+}
+
 /// Measurements shared by identical blocks.
 struct Measured {
   MeasuredCost cost;
@@ -284,8 +296,10 @@ std::vector<MeasuredCost> measure_cost(Model& model, const Tensors& inputs, cons
     if (is_new) {
       Measured measured;
       const BlockMeasurement block(model, b, parameters, options);
-      measured.cost = block.run(activations, measured.outputs);
-      if (!alike.empty()) measured.next_forward = block.next_forward(activations);
+      measured_as(fmt::format("block '{}'", model.blocks[b].name), [&] {
+        measured.cost = block.run(activations, measured.outputs);
+        if (!alike.empty()) measured.next_forward = block.next_forward(activations);
+      });
       found = known.insert_or_assign(alike, std::move(measured)).first;  // empty text: the last block that matches no other
     }
     costs.push_back(found->second.cost);
@@ -311,8 +325,10 @@ LossCost measure_loss(const Model& model, const Tensors& outputs, const at::Tens
   add(seen.inputs, {target});
   Observer observer(seen);
   const RecordedContext recorded(options, flops_so_far);
-  const LossValue loss = model.loss(model.loss.takes_any_type() ? leaves : widen(leaves), target, recorded.context());
-  torch::autograd::backward({loss.sum}, {});
+  measured_as("the loss", [&] {
+    const LossValue loss = model.loss(model.loss.takes_any_type() ? leaves : widen(leaves), target, recorded.context());
+    torch::autograd::backward({loss.sum}, {});
+  });
   LossCost cost{.peak_bytes = seen.peak_bytes, .calls = recorded.take(), .launches = {}};
   cost.launches = std::move(seen.launches);
   cost.operators = std::move(seen.operators);

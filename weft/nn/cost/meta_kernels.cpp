@@ -72,6 +72,7 @@ at::TensorOptions for_statistics(const Tensor& input) {
 /// One mean and one deviation per normalised row.
 Three layer_norm(const Tensor& input, at::IntArrayRef normalized, const Optional&, const Optional&, double) {
   std::vector<int64_t> rows = input.sizes().vec();
+  TORCH_CHECK(normalized.size() <= rows.size(), "layer_norm: normalized_shape ", normalized, " of an input ", input.sizes());
   for (size_t i = rows.size() - normalized.size(); i < rows.size(); ++i) rows[i] = 1;
   return {at::empty_like(input), at::empty(rows, for_statistics(input)), at::empty(rows, for_statistics(input))};
 }
@@ -120,6 +121,14 @@ Three group_norm_backward(const Tensor&, const Tensor& input, const Tensor& mean
 /// Dumoulin & Visin 2016, A guide to convolution arithmetic: relations 6 (with dilation) and 14 (transposed).
 Tensor convolution(const Tensor& input, const Tensor& weight, const Optional&, at::IntArrayRef stride, at::IntArrayRef padding,
                    at::IntArrayRef dilation, bool transposed, at::IntArrayRef output_padding, int64_t groups) {
+  const auto fits = [n = input.dim() - 2](at::IntArrayRef values, int64_t least) {
+    const auto is_less = [least](int64_t value) { return value < least; };
+    return (values.size() == 1 || std::ssize(values) == n) && std::none_of(values.begin(), values.end(), is_less);
+  };
+  TORCH_CHECK(input.dim() > 2 && weight.dim() == input.dim() && groups > 0 && fits(stride, 1) && fits(padding, 0) &&
+                  fits(dilation, 1) && (!transposed || fits(output_padding, 0)),
+              "convolution: of ", input.sizes(), " by ", weight.sizes(), ", stride ", stride, ", padding ", padding,
+              ", dilation ", dilation, ", groups ", groups);
   std::vector<int64_t> shape = {input.size(0), transposed ? weight.size(1) * groups : weight.size(0)};
   for (int64_t d = 0; d < input.dim() - 2; ++d) {
     const auto pick = [d](at::IntArrayRef values) { return values[values.size() == 1 ? 0 : d]; };

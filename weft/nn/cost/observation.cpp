@@ -1,6 +1,8 @@
 #include "weft/nn/cost/observation.h"
 
 #include <ATen/record_function.h>
+#include <c10/util/Exception.h>
+#include <c10/util/FunctionRef.h>
 
 #include <algorithm>
 #include <memory>
@@ -25,18 +27,26 @@ struct Running : at::ObserverContext {
   at::Tensor convolved;  ///< a convolution's weight
 };
 
+/// Arguments that do not fit have no cost: the operator, which has not checked them yet, refuses them.
+void with_fitting(c10::function_ref<void()> call) {
+  try {
+    call();
+  } catch (const c10::Error&) {
+  }
+}
+
 std::unique_ptr<at::ObserverContext> before(const at::RecordFunction& fn) {
   if (!observation) return nullptr;
-  observation->flops += flops_of(fn);
+  with_fitting([&] { observation->flops += flops_of(fn); });
   const std::string& kernel = launch_of(fn);
   const bool is_convolution = std::string_view(fn.name()) == "aten::convolution";
   if (kernel.empty() && !is_convolution) return nullptr;
   auto running = std::make_unique<Running>();
-  if (is_convolution) running->convolved = fn.inputs()[1].toTensor();
+  if (is_convolution) with_fitting([&] { running->convolved = fn.inputs()[1].toTensor(); });
   running->is_launch = !kernel.empty();
   if (running->is_launch && observation->running++ == 0) {
     ++observation->launches[kernel];
-    running->work = work_before(fn);
+    with_fitting([&] { running->work = work_before(fn); });
   }
   return running;
 }
@@ -52,7 +62,8 @@ void after(const at::RecordFunction& fn, at::ObserverContext* context) {
   complete_work(running->work, fn);
   for (const OperatorWork& work : running->work) add_operator(observation->operators, work);
   if (running->is_launch) --observation->running;
-  if (running->convolved.defined()) observation->flops += convolution_flops(fn.outputs()[0].toTensor(), running->convolved);
+  if (running->convolved.defined() && !fn.outputs().empty())
+    observation->flops += convolution_flops(fn.outputs()[0].toTensor(), running->convolved);
 }
 
 }  // namespace

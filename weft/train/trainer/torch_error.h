@@ -7,6 +7,7 @@
 #include <string>
 
 #include "weft/base/error.h"
+#include "weft/nn/torch_text.h"
 
 namespace weft {
 
@@ -16,7 +17,7 @@ auto as_error(const std::string& what, const Call& call) {
   try {
     return call();
   } catch (const c10::Error& error) {
-    throw Error(fmt::format("{}: {}", what, error.what_without_backtrace()));
+    throw Error(fmt::format("{}: {}", what, torch_text(error)));
   }
 }
 

@@ -1,0 +1,16 @@
+#include "weft/nn/torch_text.h"
+
+#include <algorithm>
+
+#include "weft/base/printable.h"
+
+namespace weft {
+
+std::string torch_text(const c10::Error& error) {
+  constexpr size_t kMost = 1000;
+  std::string text = error.what_without_backtrace();
+  std::replace(text.begin(), text.end(), '\n', ' ');
+  return shortened(text, kMost);
+}
+
+}  // namespace weft
