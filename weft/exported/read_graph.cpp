@@ -86,7 +86,7 @@ ExportedGraph read_graph(const std::string& json, const std::string& path) {
   try {
     return graph_of(parse_exported<GraphJson>(json), path);
   } catch (const GraphJson::exception& error) {
-    throw FileError(fmt::format("{}: its program is damaged ({}); export it again", path, error.what()));
+    throw FileError(fmt::format("{}: its program is damaged ({}); export it again", path, shortened(error.what())));
   } catch (const FileError& error) {
     throw FileError(fmt::format("{}: its program: {}", path, error.what()));
   }

@@ -103,7 +103,7 @@ ExportedTensors ExportedFile::read_config(const std::string& folder, const std::
       check(what, tensors.back().second);
     }
   } catch (const ExportedJson::exception& error) {
-    throw FileError(fmt::format("{}: {}{} is damaged ({}); export it again", path(), folder, name, error.what()));
+    throw FileError(fmt::format("{}: {}{} is damaged ({}); export it again", path(), folder, name, shortened(error.what())));
   }
   return tensors;
 }
