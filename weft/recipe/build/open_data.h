@@ -28,11 +28,11 @@ struct Datasets {
 
 /// The raw contents of a set, before samples are made: images or tokens; or the samples of arrays. The others are null.
 struct OpenedSet {
-  std::shared_ptr<const ImageSource> images = nullptr;
-  std::shared_ptr<const TokenSource> tokens = nullptr;
+  std::shared_ptr<const ImageSource> images = nullptr;  ///< of sets of images
+  std::shared_ptr<const TokenSource> tokens = nullptr;  ///< of sets of tokens
   std::shared_ptr<const TokenSource> strict = nullptr;  ///< token files: the same tokens, ids checked against the vocabulary
-  std::shared_ptr<const Dataset> samples = nullptr;
-  std::vector<std::string> classes = {};  ///< class names in label order, for a folder of classes
+  std::shared_ptr<const Dataset> samples = nullptr;     ///< of sets of arrays
+  std::vector<std::string> classes = {};                ///< class names in label order, for a folder of classes
 };
 
 /// A set named in the recipe.
