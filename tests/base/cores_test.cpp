@@ -2,6 +2,7 @@
 #include "weft/base/cores.h"
 
 #include <gtest/gtest.h>
+#include <sched.h>
 #include <unistd.h>
 
 #include <filesystem>
@@ -60,6 +61,24 @@ TEST(Cores, QuotaLimitsTheAffinityMask) {
     const CgroupFolder folder(c.files);
     EXPECT_EQ(available_cores(folder.files()), c.quota == 0 ? unlimited : c.quota);
   }
+}
+
+TEST(Cores, OfSeveralProcesses) {
+  CoreSet cores;
+  cores.set(3);
+  cores.set(70);
+  EXPECT_EQ(available_cores(cores, {.membership = "/nonexistent", .root = "/nonexistent"}), 2);
+  EXPECT_EQ(available_cores(CoreSet(), {.membership = "/nonexistent", .root = "/nonexistent"}), 1);
+  cpu_set_t before, one;
+  ASSERT_EQ(sched_getaffinity(0, sizeof before, &before), 0);
+  CPU_ZERO(&one);
+  const int core = sched_getcpu();
+  CPU_SET(core, &one);
+  ASSERT_EQ(sched_setaffinity(0, sizeof one, &one), 0);
+  const CoreSet bound = affinity();
+  sched_setaffinity(0, sizeof before, &before);
+  EXPECT_EQ(bound.count(), 1U);
+  EXPECT_TRUE(bound[static_cast<size_t>(core)]);
 }
 
 TEST(Cores, OmpThreadsMayBeGivenPerLevel) {

@@ -146,6 +146,39 @@ TEST(Host, OpenMp) {
   EXPECT_EQ(region.same, 3);
 }
 
+TEST(Host, ThreadsHaveTheirOwnTexts) {
+  EXPECT_EQ(weft_world_place(nullptr, nullptr, nullptr), WEFT_INPUT_ERROR);
+  std::thread([] {
+    EXPECT_STREQ(weft_last_error(), "");
+    weft_trainer_share(nullptr, nullptr, nullptr);
+    EXPECT_STREQ(weft_last_error(), "weft_trainer_share: trainer is null");
+  }).join();
+  EXPECT_STREQ(weft_last_error(), "weft_world_place: world is null");
+}
+
+TEST(Host, OneTrainerOfSeveralThreads) {
+  const Made made;
+  std::atomic<int> steps = 0, refused = 0;
+  std::vector<std::thread> threads;
+  for (int i = 0; i < 4; ++i) {
+    threads.emplace_back([&] {
+      const Batch batch;
+      for (int j = 0; j < 25; ++j) {
+        const int status = weft_trainer_step(made.trainer, &batch.input, 1, &batch.target, nullptr);
+        const bool is_refusal =
+            status == WEFT_INPUT_ERROR && std::strstr(weft_last_error(), "another call is using this trainer");
+        EXPECT_TRUE(status == WEFT_OK || is_refusal) << weft_last_error();
+        ++(status == WEFT_OK ? steps : refused);
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  const Batch batch;
+  weft_step last;
+  ASSERT_EQ(weft_trainer_step(made.trainer, &batch.input, 1, &batch.target, &last), WEFT_OK) << weft_last_error();
+  EXPECT_EQ(last.step, steps + 1);
+}
+
 TEST(Host, TrainersOfSeveralThreads) {
   constexpr int kThreads = 4, kSteps = 10;
   const std::vector<double> expected = losses(kSteps + 1);

@@ -1,10 +1,8 @@
-// Misuse of weft.h gives an error's text, never a crash: wrong handles, arrays, recipes and orders of calls, and several
-// threads.
+// Misuse of weft.h gives an error's text, never a crash: wrong handles, arrays, recipes and orders of calls.
 #include <gtest/gtest.h>
 #include <weft.h>
 
 #include <algorithm>
-#include <atomic>
 #include <cmath>
 #include <cstring>
 #include <functional>
@@ -12,7 +10,6 @@
 #include <limits>
 #include <random>
 #include <string>
-#include <thread>
 #include <vector>
 
 #include "tests/c/made.h"
@@ -297,37 +294,6 @@ TEST(Misuse, TokensOutOfRange) {
   Array<int64_t> target({4, 2}, 1);
   EXPECT_EQ(weft_trainer_step(made.trainer, &tokens, 1, &target, nullptr), WEFT_ERROR) << weft_last_error();
   EXPECT_NE(std::strstr(weft_last_error(), "block 'embedding': index out of range"), nullptr) << weft_last_error();
-}
-
-TEST(Misuse, ThreadsHaveTheirOwnTexts) {
-  EXPECT_EQ(weft_world_place(nullptr, nullptr, nullptr), WEFT_INPUT_ERROR);
-  std::thread([] {
-    EXPECT_STREQ(weft_last_error(), "");
-    weft_trainer_share(nullptr, nullptr, nullptr);
-    EXPECT_STREQ(weft_last_error(), "weft_trainer_share: trainer is null");
-  }).join();
-  EXPECT_STREQ(weft_last_error(), "weft_world_place: world is null");
-}
-
-TEST(Misuse, SeveralThreads) {
-  Call call;
-  std::atomic<int> steps = 0, refused = 0;
-  std::vector<std::thread> threads;
-  for (int i = 0; i < 4; ++i) {
-    threads.emplace_back([&] {
-      for (int j = 0; j < 25; ++j) {
-        const int status = call.step();
-        const bool is_refusal =
-            status == WEFT_INPUT_ERROR && std::strstr(weft_last_error(), "another call is using this trainer");
-        EXPECT_TRUE(status == WEFT_OK || is_refusal) << weft_last_error();
-        ++(status == WEFT_OK ? steps : refused);
-      }
-    });
-  }
-  for (std::thread& thread : threads) thread.join();
-  weft_step last;
-  ASSERT_EQ(weft_trainer_step(call.made.trainer, &call.input, 1, &call.target, &last), WEFT_OK) << weft_last_error();
-  EXPECT_EQ(last.step, steps + 1);
 }
 
 TEST(Misuse, CallsFromACallback) {

@@ -21,13 +21,6 @@ namespace {
 
 constexpr double kUnlimited = std::numeric_limits<double>::infinity();
 
-int affinity_cores() {
-  cpu_set_t set;
-  CPU_ZERO(&set);
-  if (sched_getaffinity(0, sizeof set, &set) == 0) return CPU_COUNT(&set);
-  return static_cast<int>(std::thread::hardware_concurrency());  // the host has more cores than the set can hold
-}
-
 double number_in(const std::string& path) {
   std::ifstream in(path);
   double value = -1.0;
@@ -77,9 +70,20 @@ double cgroup_quota(const CgroupFiles& files) {
 
 }  // namespace
 
-int available_cores(const CgroupFiles& files) {
-  const double cores = std::min<double>(affinity_cores(), std::floor(cgroup_quota(files)));
-  return std::max(1, static_cast<int>(cores));
+CoreSet affinity() {
+  CoreSet cores;
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  const bool is_known = sched_getaffinity(0, sizeof set, &set) == 0;  // else the host has more cores than the set can hold
+  const size_t on_host = std::thread::hardware_concurrency();
+  for (size_t i = 0; i < cores.size(); ++i) cores[i] = is_known ? CPU_ISSET(i, &set) != 0 : i < on_host;
+  return cores;
+}
+
+int available_cores(const CgroupFiles& files) { return available_cores(affinity(), files); }
+
+int available_cores(const CoreSet& cores, const CgroupFiles& files) {
+  return std::max(1, static_cast<int>(std::min(static_cast<double>(cores.count()), std::floor(cgroup_quota(files)))));
 }
 
 std::optional<int> omp_num_threads() {

@@ -4,7 +4,7 @@
 
 namespace weft::shm {
 
-Barrier::Barrier(Members& members, SpinPolicy spin) : members_(members), spin_(spin) {}
+Barrier::Barrier(Members& members) : members_(members) {}
 
 CallRecord& Barrier::open(const Call& call) {
   members_.throw_if_failed();
@@ -29,7 +29,7 @@ void Barrier::meet(const Call& call) {
     return;
   }
   const auto complete = [&] { return static_cast<int32_t>(control.arrivals.load(std::memory_order_acquire) - target) >= 0; };
-  if (look_for(spin_, complete)) return;
+  if (look_for(members_.spin(), complete)) return;
   sleep(target, call);
 }
 

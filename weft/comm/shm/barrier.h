@@ -15,7 +15,7 @@ namespace weft::shm {
 /// Barrier of a group's ranks.
 class Barrier {
  public:
-  explicit Barrier(Members& members, SpinPolicy spin);
+  explicit Barrier(Members& members);
 
   /// Returns this rank's record of the next call; the caller adds the location of its data.
   CallRecord& open(const Call& call);
@@ -31,7 +31,6 @@ class Barrier {
   void sleep(uint32_t target, const Call& call);
 
   Members& members_;
-  SpinPolicy spin_;
   uint64_t number_ = 0;    ///< number of the current call
   uint32_t arrivals_ = 0;  ///< barriers this rank has arrived at
 };

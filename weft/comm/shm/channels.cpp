@@ -35,8 +35,8 @@ class Channels::Moving : public Work::State {
   std::shared_ptr<Message> message_;
 };
 
-Channels::Channels(Members& members, RingMemory memory, SpinPolicy spin)
-    : members_(members), memory_(memory), spin_(spin), outgoing_(members.size()), incoming_(members.size()) {
+Channels::Channels(Members& members, RingMemory memory)
+    : members_(members), memory_(memory), outgoing_(members.size()), incoming_(members.size()) {
   members_.push_pending = [this] {
     move_all();
     return pending();
@@ -180,7 +180,7 @@ Work Channels::receive(const Call& call, const at::Tensor& tensor) {
 // Waits until advance() returns true, calling it after each ring of the doorbell.
 void Channels::wait(Blocked kind, const Call& call, const std::function<bool()>& advance) {
   RankBlock& own = members_.block(members_.rank());
-  if (look_for(spin_, advance)) return;
+  if (look_for(members_.spin(), advance)) return;
   std::optional<Members::Wait> stalled;
   while (true) {
     move_all();

@@ -36,7 +36,7 @@ struct RingMemory {
 
 class Channels {
  public:
-  Channels(Members& members, RingMemory memory, SpinPolicy spin);
+  Channels(Members& members, RingMemory memory);
   Channels(const Channels&) = delete;
   Channels& operator=(const Channels&) = delete;
 
@@ -79,7 +79,6 @@ class Channels {
 
   Members& members_;
   RingMemory memory_;
-  SpinPolicy spin_;
   std::vector<Queue> outgoing_, incoming_;  ///< by peer
 };
 

@@ -15,6 +15,7 @@ constexpr int kMaxRanks = 256;
 constexpr int kMaxBuffers = 4096;  ///< registered buffers alive at once in a group
 constexpr int kStages = 3;         ///< copy in, reduce, copy out: each has its part of the staging area
 constexpr size_t kFailureBytes = 2048;
+constexpr size_t kCoreWords = 16;  ///< of 64 cores
 
 enum class Presence : uint32_t { absent, present, left };
 
@@ -25,6 +26,7 @@ struct alignas(64) RankBlock {
   std::atomic<uint32_t> arrivals{0};  ///< barriers this rank has arrived at
   std::atomic<Presence> presence{Presence::absent};
   std::atomic<int32_t> pid{0};
+  std::atomic<uint64_t> cores[kCoreWords] = {};   ///< that its thread may use, a bit each
   alignas(64) std::atomic<uint32_t> doorbell{0};  ///< rung when a message, or room for one, has arrived
   std::atomic<uint32_t> asleep{0};
   alignas(64) std::atomic<uint32_t> blocked_serial{0};  ///< odd while blocked; changes for each wait

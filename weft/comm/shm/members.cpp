@@ -7,6 +7,7 @@
 #include <cstring>
 #include <thread>
 
+#include "weft/base/cores.h"
 #include "weft/comm/shm/wait.h"
 #include "weft/comm/store/store_errors.h"
 
@@ -22,13 +23,23 @@ constexpr int kSightings = 4;
 Members::Members(Control& control, Axis axis, std::shared_ptr<RankTable> table, std::chrono::milliseconds timeout)
     : control_(control), axis_(std::move(axis)), table_(std::move(table)), timeout_(timeout), watched_(axis_.ranks.size()) {
   block(rank()).pid.store(::getpid());
+  const CoreSet own = affinity();
+  for (size_t core = 0; core < own.size(); ++core) {
+    if (own[core]) block(rank()).cores[core / 64].fetch_or(uint64_t{1} << core % 64);
+  }
   block(rank()).presence.store(Presence::present);
 }
 
 void Members::watch_peers() {
+  CoreSet cores;
   for (int peer = 0; peer < size(); ++peer) {
     if (peer != rank()) watched_[peer] = watch_process(block(peer).pid.load());
+    for (size_t core = 0; core < cores.size(); ++core) {
+      if ((block(peer).cores[core / 64].load() >> core % 64 & 1) != 0) cores.set(core);
+    }
   }
+  // A rank's own cores are not all: launchers such as mpirun bind each rank to some.
+  spin_ = spin_policy(size(), available_cores(cores));
 }
 
 void Members::throw_if_failed() const {

@@ -12,6 +12,7 @@
 #include "weft/comm/call/axis.h"
 #include "weft/comm/host/shared_memory.h"
 #include "weft/comm/shm/control.h"
+#include "weft/comm/shm/wait.h"
 #include "weft/comm/wait/rank_table.h"
 
 namespace weft::shm {
@@ -29,8 +30,10 @@ class Members {
   const Axis& axis() const { return axis_; }
   const std::string& group() const { return axis_.name; }
 
-  /// Opens a watch on every peer's process, once all have joined.
+  /// Opens a watch on every peer's process, and sees whose cores are whose, once all have joined.
   void watch_peers();
+  /// How long to spin before sleeping: longer from then on if every rank has its own core.
+  SpinPolicy spin() const { return spin_; }
   /// Throws the group's error, if any.
   void throw_if_failed() const;
   /// Ends the group on all its ranks with this error and throws it; the first error wins. `culprit`: world rank, or -1.
@@ -79,6 +82,7 @@ class Members {
   Axis axis_;
   std::shared_ptr<RankTable> table_;
   std::chrono::milliseconds timeout_;
+  SpinPolicy spin_ = spin_policy(2, 1);
   std::vector<FileDescriptor> watched_;
 };
 

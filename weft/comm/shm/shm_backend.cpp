@@ -15,7 +15,6 @@
 #include "weft/comm/shm/collectives.h"
 #include "weft/comm/shm/host_group.h"
 #include "weft/comm/shm/memory_bytes.h"
-#include "weft/comm/shm/wait.h"
 #include "weft/comm/store/store_errors.h"
 #include "weft/comm/wait/await.h"
 #include "weft/comm/wait/rank_table.h"
@@ -79,12 +78,11 @@ class ShmBackend : public Backend, public HostGroup {
       : Backend(group.axis),
         memory_(std::move(memory)),
         memory_bytes_(static_cast<int64_t>(plan.total) / group.axis.size()),
-        spin_(spin_policy(group.axis.size())),
         members_(*reinterpret_cast<Control*>(memory_->data()), group.axis, group.store.table(), group.options.timeout),
-        barrier_(members_, spin_),
+        barrier_(members_),
         buffers_(members_, barrier_, memory_),
         collectives_(members_, barrier_, buffers_, {memory_->data() + plan.staging, plan.area_bytes}),
-        channels_(members_, {memory_->data() + plan.rings, plan.ring_bytes}, spin_) {}
+        channels_(members_, {memory_->data() + plan.rings, plan.ring_bytes}) {}
 
   ~ShmBackend() override { members_.leave(); }
 
@@ -148,7 +146,6 @@ class ShmBackend : public Backend, public HostGroup {
 
   std::shared_ptr<Mapping> memory_;
   int64_t memory_bytes_;
-  SpinPolicy spin_;
   Members members_;
   Barrier barrier_;
   Buffers buffers_;

@@ -8,8 +8,6 @@
 #include <climits>
 #include <ctime>
 
-#include "weft/base/cores.h"
-
 namespace weft::shm {
 
 // The kernel reads the atomic's memory as a plain 32-bit word.
@@ -22,8 +20,8 @@ void sleep_on(std::atomic<uint32_t>& word, uint32_t seen, std::chrono::milliseco
 
 void wake_all(std::atomic<uint32_t>& word) { ::syscall(SYS_futex, &word, FUTEX_WAKE, INT_MAX, nullptr, nullptr, 0); }
 
-SpinPolicy spin_policy(int ranks_on_host) {
-  return ranks_on_host <= available_cores() ? SpinPolicy{.looks = 400, .yields = 40} : SpinPolicy{.looks = 20, .yields = 2};
+SpinPolicy spin_policy(int ranks, int cores) {
+  return ranks <= cores ? SpinPolicy{.looks = 400, .yields = 40} : SpinPolicy{.looks = 20, .yields = 2};
 }
 
 void yield_core() { ::sched_yield(); }

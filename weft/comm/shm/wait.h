@@ -17,8 +17,9 @@ struct SpinPolicy {
   int yields = 0;  ///< further checks, with the core yielded after each, perhaps to a peer
 };
 
-/// Returns the policy for `ranks_on_host` ranks: longer spinning if every rank has its own core, shorter if they share.
-SpinPolicy spin_policy(int ranks_on_host);
+/// Returns the policy for `ranks` with so many cores together: longer spinning if every rank has its own core, shorter if they
+/// share.
+SpinPolicy spin_policy(int ranks, int cores);
 
 inline void pause_cpu() {
 #if defined(__x86_64__)
