@@ -42,14 +42,17 @@ at::Tensor tree_sum(int64_t pieces, const std::function<at::Tensor(int64_t)>& te
 /// LibTorch divides a sum with one result between threads, but not the rows of one with several.
 at::Tensor sum_of_rows(const at::Tensor& elements) {
   constexpr int64_t kRow = 4096;  // less than LibTorch gives a thread
-  at::Tensor rest = elements.reshape({-1});
+  at::Tensor rest = elements;
   while (rest.numel() > kRow) {
     const int64_t rows = rest.numel() / kRow, whole = rows * kRow, more = rest.numel() - whole;
-    at::Tensor sums = rest.narrow(0, 0, whole).view({rows, kRow}).sum(1);
-    if (more > 0) sums = at::cat({sums, rest.narrow(0, whole, more).sum().view({1})});
-    rest = sums;
+    if (more == 0) {
+      rest = rest.reshape({rows, kRow}).sum(1);
+      continue;
+    }
+    rest = rest.reshape({-1});
+    rest = at::cat({rest.narrow(0, 0, whole).view({rows, kRow}).sum(1), rest.narrow(0, whole, more).sum().view({1})});
   }
-  return rest.sum();
+  return rest.dim() == 1 ? rest.sum() : rest.reshape({-1}).sum();
 }
 
 }  // namespace weft
