@@ -115,6 +115,18 @@ TEST(Pointers, AreAskedFor) {
   munmap(pages, 2 * page);
 }
 
+TEST(Pointers, AreAskedForInEachCall) {
+  const size_t page = 4096;
+  void* const memory = mmap(nullptr, page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  ASSERT_NE(memory, MAP_FAILED);
+  Arguments arguments;
+  arguments.input.data = memory;
+  EXPECT_EQ(step(arguments), WEFT_OK) << weft_last_error();
+  munmap(memory, page);
+  EXPECT_EQ(step(arguments), WEFT_INPUT_ERROR);
+  EXPECT_STREQ(weft_last_error(), "weft_trainer_step: input 0: data has fewer than the 256 bytes of its shape");
+}
+
 TEST(Pointers, TextsEndAtAPage) {
   const size_t page = 4096;
   auto* const pages = static_cast<char*>(mmap(nullptr, 3 * page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));

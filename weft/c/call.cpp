@@ -8,6 +8,7 @@
 #include <new>
 
 #include "weft/base/error.h"
+#include "weft/c/caller_memory.h"
 #include "weft/c/weft.h"
 
 namespace weft::c {
@@ -77,6 +78,7 @@ std::atomic<bool> forked{false};
 void as_caller(c10::function_ref<void()> call) {
   const OwnFloats::Exchanged exchanged;
   call();
+  forget_pages();
 }
 
 int guarded(const char* name, c10::function_ref<void()> call) noexcept {
@@ -86,6 +88,7 @@ int guarded(const char* name, c10::function_ref<void()> call) noexcept {
                   "this process was forked from one that uses weft; start another program instead (exec)");
   }
   const OwnFloats floats;
+  forget_pages();
   try {
     call();
     return WEFT_OK;

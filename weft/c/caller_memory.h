@@ -15,7 +15,10 @@ T* given(T* argument, const char* name) {
   return argument;
 }
 
-/// Whether this process can read the first and the last of these bytes; also true where the system does not tell.
+/// Begins a call of this thread: pages found readable in the one before may be gone.
+void forget_pages();
+/// Whether this process can read the first and the last of these bytes; also true where the system does not tell. The system
+/// is asked once a call for each of the first pages.
 bool is_readable(const void* first, size_t bytes);
 /// The same for writing.
 bool is_writable(void* first, size_t bytes);
