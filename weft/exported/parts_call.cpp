@@ -75,6 +75,7 @@ PartsCall::Rule PartsCall::rule() const {
       {"aten::matmul", &PartsCall::product},
       {"aten::bmm", &PartsCall::product},
       {"aten::linear", &PartsCall::whole_linear},
+      {"aten::addmm", &PartsCall::whole_addmm},
       {"aten::scaled_dot_product_attention", &PartsCall::attention},
   };
   const auto found = rules.find(name_);
@@ -276,6 +277,8 @@ void PartsCall::whole_linear() {
   take_rest_beside(form);
   give_all(form);
 }
+
+void PartsCall::whole_addmm() { fail("this layer takes whole rows", "put it into model.tp_rows, or "); }
 
 void PartsCall::attention() {
   const ExportedArgument* const p = argument("dropout_p");

@@ -78,6 +78,7 @@ class PartsCall {
   void norm();
   void product();
   void whole_linear();
+  void whole_addmm();
   void attention();
 
   void view();

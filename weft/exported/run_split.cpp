@@ -1,5 +1,7 @@
 #include "weft/exported/run_split.h"
 
+#include <ATen/ops/addmm.h>
+#include <ATen/ops/mm.h>
 #include <ATen/ops/where.h>
 #include <c10/core/GradMode.h>
 #include <fmt/format.h>
@@ -49,6 +51,15 @@ at::Tensor changed(const Operation& x, const SplitChange& change, const at::Tens
   return own_part(whole, change.dim, scope.context.tp, "part for " + x.split->name);
 }
 
+/// Of the bias, the input, [rows, inputs], and the weight, [inputs, outputs].
+at::Tensor split_addmm(const Operation& x, const std::vector<c10::IValue>& arguments, const OperationScope& scope) {
+  const at::Tensor bias = arguments[0].toTensor(), input = arguments[1].toTensor(), weight = arguments[2].toTensor();
+  if (x.split->layer == SplitCall::Layer::columns) return at::addmm(bias, input, weight);
+  const Group& tp = scope.context.tp;
+  const at::Tensor part = input.size(1) == weight.size(0) ? input : own_part(input, 1, tp, "input of " + x.split->name);
+  return sum_over(at::mm(part, weight), tp, "output of " + x.split->name).add(bias);
+}
+
 Parameter& parameter_at(const Operation& x, size_t argument, const OperationScope& scope) {
   return *scope.parameters[static_cast<size_t>(x.operands[argument].slots.front())];
 }
@@ -72,6 +83,7 @@ void take_parts(const Operation& x, std::vector<c10::IValue>& arguments, const O
 }
 
 at::Tensor split_layer(const Operation& x, const std::vector<c10::IValue>& arguments, const OperationScope& scope) {
+  if (x.split->is_addmm) return split_addmm(x, arguments, scope);
   if (x.split->layer == SplitCall::Layer::embedding) {  // weight, indices, padding_idx, ...
     const at::Tensor ids = arguments[1].toTensor(), rows = embedding(ids, parameter_at(x, 0, scope), scope.context);
     const int64_t padding = arguments[2].toInt();

@@ -30,6 +30,7 @@ struct SplitCall {
     embedding,  ///< of parts of the entries
   };
   Layer layer = Layer::none;
+  bool is_addmm = false;  ///< the linear layer adds its bias to a product with a weight [inputs, outputs]
   std::string name = {};  ///< of collectives, in errors
   std::vector<SplitChange> changes = {};
   int64_t dim = -1;      ///< dropout: divided dimension of its input; -1: none

@@ -15,6 +15,7 @@ namespace {
 
 constexpr const char* kLinear = "torch.ops.aten.linear.default";
 constexpr const char* kEmbedding = "torch.ops.aten.embedding.default";
+constexpr const char* kAddmm = "torch.ops.aten.addmm.default";
 constexpr std::string_view kWeight = ".weight";
 
 /// A pattern, "attn.qkv:3".
@@ -40,6 +41,28 @@ std::string key_of(SplitKind kind) {
 const std::string& module_of(const ExportedNode& node) {
   static const std::string none;
   return node.modules.empty() ? none : node.modules.back();
+}
+
+bool is_linear(const ExportedNode& node) { return node.target == kLinear || node.target == kAddmm; }
+
+/// Names of a layer's arguments.
+struct LayerArguments {
+  const char* input = "input";
+  const char* weight = "weight";
+  const char* bias = "bias";
+};
+
+LayerArguments arguments_of(const ExportedNode& node) {
+  if (node.target == kAddmm) return {"mat1", "mat2", "self"};
+  return {.input = node.target == kEmbedding ? "indices" : "input"};
+}
+
+const ExportedArgument* weight_of(const ExportedNode& node) { return argument_named(node, arguments_of(node).weight); }
+
+/// Whether the argument is left out, or 1.
+bool is_one(const ExportedArgument* factor) {
+  return factor == nullptr || factor->kind == ExportedArgument::Kind::none || factor->integers == std::vector<int64_t>{1} ||
+         factor->numbers == std::vector<double>{1.0};
 }
 
 }  // namespace
@@ -75,7 +98,7 @@ void SplitFlow::claim(SplitKind kind, const std::string& patterns) {
     std::vector<std::string> others;
     for (size_t i = 0; i < graph_.nodes.size(); ++i) {
       const ExportedNode& node = graph_.nodes[i];
-      if (node.target != kLinear && (node.target != kEmbedding || kind == SplitKind::rows)) continue;
+      if (!is_linear(node) && (node.target != kEmbedding || kind == SplitKind::rows)) continue;
       others.push_back(module_of(node));
       if (!matches_path(pattern.path, module_of(node))) continue;
       claim(i, kind, pattern.segments);
@@ -92,12 +115,17 @@ void SplitFlow::claim(size_t i, SplitKind kind, int64_t segments) {
   const ExportedNode& node = graph_.nodes[i];
   if (node.target == kEmbedding && kind != SplitKind::vocabulary)
     refuse_node(graph_, node, "an embedding is split by its entries; put it into model.tp_vocabulary");
-  const ExportedArgument* const given = argument_named(node, node.target == kEmbedding ? "indices" : "input");
+  const bool is_transposed = node.target == kAddmm;
+  if (is_transposed && kind == SplitKind::vocabulary)
+    refuse_node(graph_, node, "its weight is [inputs, outputs], of which weft does not pad the classes; leave it whole");
+  if (is_transposed && (!is_one(argument_named(node, "beta")) || !is_one(argument_named(node, "alpha"))))
+    refuse_node(graph_, node, fmt::format("{} names it, but it has factors; leave it whole", key_of(kind)));
+  const ExportedArgument* const given = argument_named(node, arguments_of(node).input);
   const bool is_whole = given != nullptr && given->values.size() == 1 && graph_.shapes.count(given->values.front()) > 0 &&
                         !graph_.shapes.at(given->values.front()).dims.empty() && node.outputs.size() == 1 &&
                         graph_.shapes.count(node.outputs.front()) > 0;
   if (!is_whole) refuse_node(graph_, node, "its input or output is missing; export it again");
-  const Held weight = held(argument_named(node, "weight"));
+  const Held weight = held(weight_of(node));
   if (weight == nullptr || weight->kind != HeldTensor::Kind::parameter || !weight->name.ends_with(kWeight)) {
     refuse_node(graph_, node,
                 fmt::format("{} names it, but its weight is no parameter named \"...weight\"; leave it whole", key_of(kind)));
@@ -106,14 +134,18 @@ void SplitFlow::claim(size_t i, SplitKind kind, int64_t segments) {
   if (value.dim() != 2 || value.numel() == 0)
     refuse_node(graph_, node,
                 fmt::format("{} names it, but its weight is no matrix of some size; leave it whole", key_of(kind)));
-  const int64_t size = value.size(kind == SplitKind::rows ? 1 : 0);
+  const int64_t size = value.size((kind == SplitKind::rows) != is_transposed ? 1 : 0);
   if (size % segments != 0)
     refuse_node(graph_, node, fmt::format("{}: its {} outputs are not {} equal segments", key_of(kind), size, segments));
   const Layer layer{.name = weight->name.substr(0, weight->name.size() - kWeight.size()),
                     .kind = kind,
+                    .is_transposed = is_transposed,
                     .segments = segments,
                     .length = size / segments};
   const auto [found, is_new] = layers_.emplace(weight, layer);
+  if (!is_new && found->second.is_transposed != is_transposed)
+    refuse_node(graph_, node,
+                fmt::format("its weight '{}' is also that of a transposed layer; leave it whole", shortened(weight->name)));
   if (!is_new && (found->second.kind != kind || found->second.segments != segments))
     refuse_node(graph_, node, fmt::format("two patterns split its weight '{}'", shortened(weight->name)));
 }
@@ -143,8 +175,8 @@ std::string SplitFlow::layer_of(const std::string& value) const {
 
 void SplitFlow::pass(size_t i) {
   const ExportedNode& node = graph_.nodes[i];
-  Layer* const layer = layer_of(argument_named(node, "weight"));
-  if (layer != nullptr && node.target == kLinear) return linear(i, *layer);
+  Layer* const layer = layer_of(weight_of(node));
+  if (layer != nullptr && is_linear(node) && layer->is_transposed == (node.target == kAddmm)) return linear(i, *layer);
   if (layer != nullptr && node.target == kEmbedding) return embedding(i, *layer);
   bool takes_parts = false;
   for (const auto& [name, argument] : node.inputs) {
@@ -171,7 +203,7 @@ bool SplitFlow::is_divided(const HeldTensor& tensor) const {
 
 void SplitFlow::linear(size_t i, Layer& layer) {
   const ExportedNode& node = graph_.nodes[i];
-  const std::string &input = argument_named(node, "input")->values.front(), &output = node.outputs.front();
+  const std::string &input = argument_named(node, arguments_of(node).input)->values.front(), &output = node.outputs.front();
   const SplitForm* const given = form(input);
   const bool by_rows = layer.kind == SplitKind::rows;
   const int64_t last = std::ssize(graph_.shapes.at(input).dims) - 1;
@@ -181,7 +213,9 @@ void SplitFlow::linear(size_t i, Layer& layer) {
                             shortened(input), by_rows ? "parts of its last dimension" : "whole rows"));
   }
   check_bias(i, layer);
-  SplitCall call{.layer = by_rows ? SplitCall::Layer::rows : SplitCall::Layer::columns, .name = layer.name};
+  SplitCall call{.layer = by_rows ? SplitCall::Layer::rows : SplitCall::Layer::columns,
+                 .is_addmm = layer.is_transposed,
+                 .name = layer.name};
   if (given != nullptr) {
     if (layer.source >= 0 && layer.segments != given->segments)
       refuse_node(graph_, node, "it is called with parts of different segments; leave it whole");
@@ -194,7 +228,8 @@ void SplitFlow::linear(size_t i, Layer& layer) {
     layer.source = sources_.add(layer.length);
   }
   if (!by_rows) {
-    call.changes.push_back({.kind = SplitChange::Kind::copied, .argument = 0, .is_changed = flow_.is_changed(input)});
+    call.changes.push_back(
+        {.kind = SplitChange::Kind::copied, .argument = layer.is_transposed ? 1U : 0U, .is_changed = flow_.is_changed(input)});
     forms_[output] = {.dim = std::ssize(graph_.shapes.at(output).dims) - 1,
                       .segments = layer.segments,
                       .source = layer.source,
@@ -206,11 +241,13 @@ void SplitFlow::linear(size_t i, Layer& layer) {
 /// The bias is divided with the columns, under the layer's name.
 void SplitFlow::check_bias(size_t i, const Layer& layer) const {
   const ExportedNode& node = graph_.nodes[i];
-  const ExportedArgument* const given = argument_named(node, "bias");
+  const ExportedArgument* const given = argument_named(node, arguments_of(node).bias);
   if (given == nullptr || given->kind == ExportedArgument::Kind::none) return;
   const Held bias = held(given);
-  if (bias != nullptr && bias->kind == HeldTensor::Kind::parameter && bias->name == layer.name + ".bias") return;
-  refuse_node(graph_, node, fmt::format("its bias is not the parameter '{}.bias'; leave it whole", shortened(layer.name)));
+  const bool is_own = bias != nullptr && bias->kind == HeldTensor::Kind::parameter && bias->name == layer.name + ".bias";
+  if (is_own && bias->parameter->value.dim() == 1) return;
+  refuse_node(graph_, node,
+              fmt::format("its bias is not the vector '{}.bias', a parameter; leave it whole", shortened(layer.name)));
 }
 
 void SplitFlow::embedding(size_t i, Layer& layer) {
@@ -233,7 +270,7 @@ void SplitFlow::embedding(size_t i, Layer& layer) {
 SplitTable SplitFlow::rules() const {
   SplitTable table;
   for (const auto& [held, layer] : layers_) {
-    SplitRule rule{.layer = layer.name, .kind = layer.kind};
+    SplitRule rule{.layer = layer.name, .kind = layer.kind, .is_transposed = layer.is_transposed};
     if (layer.kind != SplitKind::vocabulary) {
       if (layer.segments > 1) rule.segments.assign(static_cast<size_t>(layer.segments), layer.length);
       rule.unit = layer.length / sources_.most_ranks(layer.source);

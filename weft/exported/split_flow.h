@@ -40,6 +40,7 @@ class SplitFlow {
   struct Layer {
     std::string name;  ///< its weight's, without ".weight"
     SplitKind kind = SplitKind::columns;
+    bool is_transposed = false;  ///< of addmm
     int64_t segments = 1;
     int64_t length = 0;  ///< of a segment
     int source = -1;     ///< -1: no node yet

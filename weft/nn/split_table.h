@@ -27,6 +27,7 @@ struct SplitRule {
   int64_t unit = 1;                     ///< positions that stay on one rank together: a head's width
   std::string unit_name = {};           ///< name of the units, for errors: "heads"; empty: "outputs", or "inputs" for rows
   bool joined = false;                  ///< for columns: outputs are gathered on every rank
+  bool is_transposed = false;           ///< the weight is [inputs, outputs]: dims 0 and 1 above are 1 and 0
 };
 
 /// Rules for all divided layers; every rank has all other layers whole.

@@ -132,7 +132,7 @@ SPLITS = {
     "Swin": (2, {"columns": "*.mlp.0", "rows": "*.mlp.3"}),
     "LSTM": (2, {"vocabulary": "embedding, head"}),
     "GRU": (2, {"vocabulary": "embedding, head"}),
-    "GPT-2": (2, {"vocabulary": "*.wte"}),
+    "GPT-2": (2, {"columns": "*.c_attn:3, *.c_fc", "rows": "*.attn.c_proj, *.mlp.c_proj", "vocabulary": "*.wte"}),
     "Llama": (2, {"columns": "*.q_proj, *.k_proj, *.v_proj, *.gate_proj, *.up_proj", "rows": "*.o_proj, *.down_proj",
                   "vocabulary": "*.embed_tokens, *.lm_head"}),
     "BERT": (2, {"columns": "*.query, *.key, *.value, *.intermediate.dense", "rows": "*.attention.output.dense, *.layer.?.output.dense"}),

@@ -127,7 +127,7 @@ class Grouped(nn.Module):
 
     def __init__(self, drop, width=32):
         super().__init__()
-        self.q, self.kv, self.out = nn.Linear(width, width), nn.Linear(width, width), nn.Linear(width, width)
+        self.q, self.kv, self.out = nn.Linear(width, width), Transposed(width, width), nn.Linear(width, width)
         self.norm, self.drop, self.slopes = nn.LayerNorm(8), nn.Dropout(drop), nn.Parameter(torch.ones(4, 1, 1) / 8)
         angles = torch.arange(CONTEXT)[:, None] / 10 ** torch.linspace(0, 1, 8)
         self.register_buffer("cos", angles.cos(), persistent=False)
@@ -149,12 +149,23 @@ class Grouped(nn.Module):
         return self.out(y.transpose(1, 2).reshape(samples, tokens, width))
 
 
+class Transposed(nn.Module):
+    """A linear layer as transformers' Conv1D."""
+
+    def __init__(self, inputs, outputs):
+        super().__init__()
+        self.weight, self.bias = nn.Parameter(torch.randn(inputs, outputs) / inputs ** 0.5), nn.Parameter(torch.randn(outputs) / 10)
+
+    def forward(self, x):
+        return torch.addmm(self.bias, x.view(-1, x.size(-1)), self.weight).view(*x.shape[:-1], self.bias.numel())
+
+
 class Gated(nn.Module):
     """Gates and values in one layer; scales of each feature, and one of all."""
 
     def __init__(self, drop, width=32):
         super().__init__()
-        self.drop, self.both, self.down = nn.Dropout(drop), nn.Linear(width, 96, bias=False), nn.Linear(48, width, bias=False)
+        self.drop, self.both, self.down = nn.Dropout(drop), nn.Linear(width, 96, bias=False), Transposed(48, width)
         self.scales, self.scale = nn.Parameter(torch.linspace(0.5, 1.5, 48)), nn.Parameter(torch.ones(1))
 
     def forward(self, x):

@@ -48,6 +48,9 @@ std::vector<Named> parameters_of(const Model& model) {
   return result;
 }
 
+/// Dim of the weight that the rule divides.
+int64_t dim_of(const SplitRule& rule) { return (rule.kind == SplitKind::rows) != rule.is_transposed ? 1 : 0; }
+
 class Splitter {
  public:
   Splitter(const Model& model, int ranks, int rank, int fixed_parts)
@@ -98,7 +101,7 @@ class Splitter {
 
   void apply(const SplitRule& rule, const Named& weight) {
     const std::string layer = weight.name.substr(0, weight.name.size() - std::string_view(".weight").size());
-    const int64_t dim = rule.kind == SplitKind::rows ? 1 : 0;
+    const int64_t dim = dim_of(rule);
     if (weight.parameter->value.dim() < 2) {
       fail(layer, fmt::format("its weight has {} dim, like a norm's, and must stay whole; remove its rule",
                               weight.parameter->value.dim()));
@@ -106,9 +109,10 @@ class Splitter {
     if (weight.parameter->value.dim() > 2 && fixed_parts_ > 0)
       fail(layer, "run.reproducible_tp divides only linear layers and embeddings, not convolutions; set it to 0");
     if (weight.parameter->split) fail(layer, "two rules of the split table match it");
-    const Split split = split_of(rule, layer, dim, weight.parameter->value.size(dim));
+    Split split = split_of(rule, layer, dim, weight.parameter->value.size(dim));
     weight.parameter->split = split;
     if (rule.kind == SplitKind::rows) return;
+    split.dim = 0;
     for (const Named& other : parameters_) {
       if (other.name == layer + ".bias") other.parameter->split = split;
     }
@@ -161,7 +165,7 @@ class Splitter {
     for (const SplitRule& rule : model_.splits) {
       for (const Named& weight : parameters_) {
         if (rule.kind == SplitKind::vocabulary || !matches(rule.layer + ".weight", weight.name)) continue;
-        const int64_t dim = rule.kind == SplitKind::rows ? 1 : 0;
+        const int64_t dim = dim_of(rule);
         if (weight.parameter->value.dim() <= dim) continue;
         for (const int64_t segment : rule.segments) all = std::gcd(all, segment / std::max<int64_t>(1, rule.unit));
         if (rule.segments.empty()) {
