@@ -152,12 +152,13 @@ class Grouped(nn.Module):
 class Transposed(nn.Module):
     """A linear layer as transformers' Conv1D."""
 
-    def __init__(self, inputs, outputs):
+    def __init__(self, inputs, outputs, **factors):
         super().__init__()
         self.weight, self.bias = nn.Parameter(torch.randn(inputs, outputs) / inputs ** 0.5), nn.Parameter(torch.randn(outputs) / 10)
+        self.factors = factors
 
     def forward(self, x):
-        return torch.addmm(self.bias, x.view(-1, x.size(-1)), self.weight).view(*x.shape[:-1], self.bias.numel())
+        return torch.addmm(self.bias, x.view(-1, x.size(-1)), self.weight, **self.factors).view(*x.shape[:-1], self.bias.numel())
 
 
 class Gated(nn.Module):
@@ -167,6 +168,7 @@ class Gated(nn.Module):
         super().__init__()
         self.drop, self.both, self.down = nn.Dropout(drop), nn.Linear(width, 96, bias=False), Transposed(48, width)
         self.scales, self.scale = nn.Parameter(torch.linspace(0.5, 1.5, 48)), nn.Parameter(torch.ones(1))
+        self.scaled = Transposed(width, width, alpha=0.5)
 
     def forward(self, x):
         gate, value = self.both(x).split(48, -1)
@@ -175,7 +177,7 @@ class Gated(nn.Module):
         y = torch.stack([F.silu(gate) * self.scale, value * self.scales]).unbind(0)
         y = y[0] * y[1] + y[0].mean(1, keepdim=True) + offset
         y = torch.cat((y, y), -1)[..., -48:]
-        return self.down(self.drop(y.flatten(0, 1))).unflatten(0, (-1, x.shape[1]))
+        return self.down(self.drop(y.flatten(0, 1))).unflatten(0, (-1, x.shape[1])) + self.scaled(x)
 
 
 class Mixed(nn.Module):

@@ -97,6 +97,16 @@ class Exported(unittest.TestCase):
         rest = train(self.file_of("mixed"), "one", *saves["split"])[0]
         self.assertLessEqual(runs.difference(rest, self.losses("mixed")[1:]), runs.TOLERANCE)
 
+    def test_transposed_layers_that_cannot_be_split_are_refused(self):
+        cases = {
+            "its weight is [inputs, outputs], of which weft does not pad the classes": ["model.tp_vocabulary=*.kv"],
+            "this layer takes whole rows; put it into model.tp_rows": ["model.tp_columns=mlp.both:2"],
+            "it has factors; leave it whole": ["model.tp_rows=mlp.scaled"],
+        }
+        for text, settings in cases.items():
+            said = weft("memory", self.file_of("mixed"), *(word for setting in settings for word in ("--set", setting)), status=1)
+            self.assertIn(text, said)
+
     def test_random_operators_are_keyed_by_seed_and_sample(self):
         for name in ("drop", "depth"):
             self.assertNotEqual(self.losses(name, "one", "run.seed=2", "run.steps=1")[0], self.losses(name)[0])
