@@ -24,6 +24,16 @@ const Shape kShapes[] = {{3, 3, 9, 9, AttentionMask::causal},
                          {4, 1, 8, 13, AttentionMask::none},
                          {6, 3, 33, 16, AttentionMask::none}};
 
+const struct {
+  at::ScalarType dtype;
+  int64_t width;
+  at::MemoryFormat format;
+} kTypes[] = {{at::kFloat, 8, at::MemoryFormat::Contiguous},
+              {at::kFloat, 8, at::MemoryFormat::ChannelsLast},
+              {at::kBFloat16, 8, at::MemoryFormat::Contiguous},
+              {at::kBFloat16, 12, at::MemoryFormat::Contiguous},
+              {at::kBFloat16, 12, at::MemoryFormat::ChannelsLast}};
+
 at::Tensor random(at::IntArrayRef sizes, at::ScalarType dtype) { return at::randn(sizes).to(dtype); }
 
 TEST(AttentionPiece, KernelsEqualTheExactFormula) {
@@ -31,10 +41,13 @@ TEST(AttentionPiece, KernelsEqualTheExactFormula) {
     SCOPED_TRACE(test::replay(seed));
     at::manual_seed(seed);
     for (const auto& [heads, kv_heads, queries, keys, mask] : kShapes) {
-      for (const auto& [dtype, width] : {std::pair(at::kFloat, 8), std::pair(at::kBFloat16, 8), std::pair(at::kBFloat16, 12)}) {
+      for (const auto& [dtype, width, format] : kTypes) {
         const double bound = dtype == at::kFloat ? 2e-6 : 2e-2;
-        const at::Tensor q = random({2, heads, queries, width}, dtype), dout = random(q.sizes(), dtype);
-        const at::Tensor k = random({2, kv_heads, keys, width}, dtype), v = random(k.sizes(), dtype);
+        const auto made = [&, type = dtype, strides = format](at::IntArrayRef sizes) {
+          return random(sizes, type).contiguous(strides);
+        };
+        const at::Tensor q = made({2, heads, queries, width}), dout = made(q.sizes());
+        const at::Tensor k = made({2, kv_heads, keys, width}), v = made(k.sizes());
         const auto leaf = [](const at::Tensor& x) { return x.to(at::kDouble).requires_grad_(true); };
         const at::Tensor q2 = leaf(q), k2 = leaf(k), v2 = leaf(v);
         const at::Tensor exact = at::scaled_dot_product_attention(q2, k2, v2, {}, 0.0, mask == AttentionMask::causal, {}, true);

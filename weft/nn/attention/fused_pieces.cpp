@@ -79,8 +79,8 @@ struct FusedCall {
 
   static at::Tensor fitted(const at::Tensor& x) {
     const int64_t missing = fused_head_width(x) - x.size(3);
-    if (missing > 0) return at::constant_pad_nd(x, {0, missing});
-    return x.stride(3) == 1 ? x : x.contiguous();
+    const at::Tensor wide = missing > 0 ? at::constant_pad_nd(x, {0, missing}) : x;
+    return wide.stride(3) == 1 ? wide : wide.contiguous();  // padding keeps strides that look like channels last
   }
   at::Tensor as_given(const at::Tensor& x) const { return x.size(3) == width ? x : x.narrow(3, 0, width); }
   at::Tensor number() const { return at::empty({}, q.options().dtype(at::kLong)); }  ///< stands for dropout's seed or offset
