@@ -146,6 +146,48 @@ TEST(Host, OpenMp) {
   EXPECT_EQ(region.same, 3);
 }
 
+/// Two threads of LibTorch's pool, which the program shares, compute; each step is above the size that they divide.
+constexpr const char* kTwoThreads = R"(
+model = { name = "mlp", layers = 1, width = 256, image_size = 16, classes = 3 }
+batch = { global = 256 }
+optimizer = { name = "sgd", lr = 0.1 }
+run = { steps = 100, threads = 2 }
+)";
+
+std::vector<double> losses_of_two_threads(std::function<void()> in_callback) {
+  const Made made(kTwoThreads);
+  Array<float> input{{256, 1, 16, 16}};
+  const Array<int64_t> target{{256}};
+  for (size_t i = 0; i < input.memory.size(); ++i) input.memory[i] = 1.0F / static_cast<float>(i % 97 + 3);
+  std::vector<double> all;
+  for (int i = 0; i < 4; ++i) {
+    weft_step step;
+    EXPECT_EQ(weft_trainer_step(made.trainer, &input, 1, &target, &step), WEFT_OK) << weft_last_error();
+    all.push_back(step.loss);
+  }
+  const auto visit = [](void* context, const char*, const weft_array*) { (*static_cast<std::function<void()>*>(context))(); };
+  EXPECT_EQ(weft_trainer_visit_weights(made.trainer, visit, &in_callback), WEFT_OK) << weft_last_error();
+  return all;
+}
+
+TEST(Host, FloatingPointModesOfTheThreadPool) {
+  auto* const parallel = of_openmp<void(void (*)(void*), void*, unsigned, unsigned)>("GOMP_parallel");
+  const auto region = [&](std::function<void()> each) {
+    parallel([](void* call) { (*static_cast<std::function<void()>*>(call))(); }, &each, 2, 0);
+  };
+  const std::vector<double> expected = losses_of_two_threads([] {});
+  region([] { std::fesetround(FE_UPWARD); });
+  std::atomic<int> upward = 0;
+  const auto count = [&] { region([&] { upward += std::fegetround() == FE_UPWARD ? 1 : 0; }); };
+  const std::vector<double> found = losses_of_two_threads(count);
+  const int in_callbacks = upward.exchange(0);
+  count();
+  region([] { std::fesetround(FE_TONEAREST); });
+  EXPECT_EQ(found, expected);
+  EXPECT_EQ(in_callbacks, 2 * 4);
+  EXPECT_EQ(upward, 2);
+}
+
 TEST(Host, ThreadsHaveTheirOwnTexts) {
   EXPECT_EQ(weft_world_place(nullptr, nullptr, nullptr), WEFT_INPUT_ERROR);
   std::thread([] {

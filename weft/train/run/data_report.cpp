@@ -87,8 +87,8 @@ bool stops_training(const DataReport& report) {
   const auto stops = [&](const SetReport& set) {
     const bool has_bad = !set.damaged.empty() || !set.left_out.empty();
     // Some order has a hundred damaged images in a row, which stops a training (data/images/image_set.h).
-    const auto damaged = static_cast<int64_t>(set.damaged.size()), good = set.images - damaged;
-    const bool is_bad = damaged > 0 && (good == 0 || damaged / (good + 1) >= 100);
+    const auto damaged = static_cast<int64_t>(set.damaged.size()), good = set.images + set.samples - damaged;
+    const bool is_bad = damaged > 0 && (good <= 0 || damaged / (good + 1) >= 100);
     return is_bad || !set.error.empty() || (has_bad && !report.skip_bad) ||
            (set.tokens > 0 && set.largest_id >= set.vocabulary);
   };

@@ -8,10 +8,13 @@
 #include <c10/core/impl/LocalDispatchKeySet.h>
 #include <fmt/core.h>
 
+#include <atomic>
 #include <cfenv>
 #include <optional>
+#include <vector>
 
 #include "weft/base/error.h"
+#include "weft/comm/threads/parallel_for.h"
 
 namespace weft {
 
@@ -41,6 +44,58 @@ struct OwnThreadState::State {
   std::optional<at::Device> device;
 };
 
+namespace {
+
+/// Whether the calling thread rounds, traps and treats denormals as a new process does.
+bool has_default_floats() {
+  bool is_default = std::fegetround() == FE_TONEAREST && fegetexcept() == 0;
+#if defined(__x86_64__)
+  constexpr unsigned kModes = ~0x3fU, kDefault = 0x1f80;
+  is_default = is_default && (__builtin_ia32_stmxcsr() & kModes) == kDefault;
+#elif defined(__aarch64__)
+  is_default = is_default && __builtin_aarch64_get_fpcr() == 0;
+#endif
+  return is_default;
+}
+
+}  // namespace
+
+/// Floating-point states of the threads that LibTorch computes with, which a program compiled with OpenMP shares: they keep
+/// those of its parallel regions.
+class OwnThreadState::PoolFloats {
+ public:
+  /// Sets the default in each of the threads.
+  explicit PoolFloats(int threads) : others_(static_cast<size_t>(threads)) {
+    on_each([this](std::fenv_t& other) {
+      const bool differs = !has_default_floats();
+      std::fegetenv(&other);
+      if (differs) std::fesetenv(FE_DFL_ENV);
+      if (differs) differ_.store(true, std::memory_order_relaxed);
+    });
+  }
+
+  void exchange() {
+    if (!differ_) return;
+    on_each([](std::fenv_t& other) {
+      std::fenv_t here = {};
+      std::fegetenv(&here);
+      std::fesetenv(&other);
+      other = here;
+    });
+  }
+
+ private:
+  template <class Call>
+  void on_each(const Call& call) {
+    parallel_for(std::ssize(others_), 1, [&](int64_t begin, int64_t end) {
+      for (int64_t i = begin; i < end; ++i) call(others_[static_cast<size_t>(i)]);
+    });
+  }
+
+  std::vector<std::fenv_t> others_;  ///< by thread
+  std::atomic<bool> differ_ = false;
+};
+
 OwnThreadState::OwnThreadState(at::Device device, int threads) : other_(std::make_unique<State>(device.type())) {
   State own = *other_;
   own.autograd = c10::AutogradState(/*grad_mode=*/true, /*inference_mode=*/false, /*fw_grad_mode=*/true,
@@ -51,15 +106,22 @@ OwnThreadState::OwnThreadState(at::Device device, int threads) : other_(std::mak
   if (own.device && device.has_index()) own.device = device;
   own.apply();
   std::fesetenv(FE_DFL_ENV);
+  if (available_threads() > 1) pool_ = std::make_unique<PoolFloats>(threads);
 }
 
-OwnThreadState::~OwnThreadState() { other_->apply(); }
+OwnThreadState::~OwnThreadState() {
+  if (pool_) pool_->exchange();
+  other_->apply();
+}
 
 /// Changes made meanwhile stay with the side that made them.
 void OwnThreadState::exchange() {
+  if (is_own_ && pool_) pool_->exchange();
   State here(other_->device ? other_->device->type() : at::kCPU);
   other_->apply();
   *other_ = here;
+  is_own_ = !is_own_;
+  if (is_own_ && pool_) pool_->exchange();
 }
 
 int num_threads() { return at::get_num_threads(); }

@@ -16,8 +16,8 @@
 
 namespace weft {
 
-/// Replaces the calling thread's state while a trainer works in it, and restores it at the end. Costs less than a microsecond,
-/// unless the thread count differs.
+/// Replaces the calling thread's state while a trainer works in it, and restores it at the end; of the threads that compute
+/// for it, rounding and denormals. Costs some microseconds, with one thread less than one unless the thread count differs.
 class OwnThreadState {
  public:
   OwnThreadState(at::Device device, int threads);
@@ -44,6 +44,9 @@ class OwnThreadState {
   void exchange();
 
   std::unique_ptr<State> other_;  ///< the inactive state: the caller's, or the trainer's while the caller's is active
+  class PoolFloats;
+  std::unique_ptr<PoolFloats> pool_;  ///< null: no thread but this computes
+  bool is_own_ = true;                ///< the trainer's state is active
 };
 
 /// Number of threads that LibTorch uses for work of the calling thread.
