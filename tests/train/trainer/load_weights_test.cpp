@@ -347,6 +347,20 @@ TEST(LoadWeights, ReadsNoMoreThanTheRankOwns) {
   }
 }
 
+TEST(LoadWeights, AreTheSameOnAllRanks) {
+  const TempFolder folder;
+  std::vector<NamedTensor> weights = llama_weights();
+  save_safetensors(folder.file("0.safetensors"), weights);
+  weights.back().tensor = weights.back().tensor + 1.0;
+  save_safetensors(folder.file("1.safetensors"), weights);
+  test::run_ranks(2, [&](World world) {
+    Trainer trainer = trainer_of(llama(kLlama), world);
+    const std::string own = folder.file(std::to_string(world.rank()) + ".safetensors");
+    expect_part(refusal([&] { trainer.load_weights(own); }), "rank 1 reads other weights there than rank 0");
+    trainer.load_weights(folder.file("0.safetensors"));
+  });
+}
+
 /// Fine-tuning on other classes, on one rank and on two.
 TEST(LoadWeights, SkipsParametersThatKeepRandomValues) {
   const TempFolder folder;

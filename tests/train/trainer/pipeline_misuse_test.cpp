@@ -154,6 +154,15 @@ TEST(PipelineMisuse, RanksWithDifferentRecipesFailWhenTheyStart) {
        },
        "; rank 0 has ranks: pp 4 x dp 1 x shard 1 x cp 1 x tp 1, rank 2 has ranks: pp 1 x dp 4 x shard 1 x cp 1 x tp 1"},
       {"another model", [](Start& x) { x.model = [] { return eight_blocks(16); }; }, "; rank 0 has model: 8 blocks"},
+      {"another graph of the same shapes",
+       [](Start& x) {
+         x.model = [made = x.model] {
+           Model model = made();
+           model.options = {{"graph", "f00d"}};
+           return model;
+         };
+       },
+       "rank 2 has model.graph: f00d"},
       {"other sharding",
        [](Start& x) {
          x.mesh = {{"pp", 2}, {"shard", 2}};

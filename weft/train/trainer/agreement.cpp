@@ -89,6 +89,12 @@ uint64_t buffers_fingerprint(const Model& model) {
   return fnv1a(text);
 }
 
+std::string model_options_text(const Model& model) {
+  std::string text;
+  for (const ModelOption& option : model.options) text += fmt::format("model.{}: {}\n", option.name, option.value);
+  return text;
+}
+
 void agree(const World& world, Store& store, const std::string& plan, const Deadline& deadline) {
   const auto wait_for = [&](const std::string& key, int rank) {
     return await_key(store, key, deadline, wait_for_rank(rank, "starting to train"));
@@ -102,7 +108,7 @@ void agree(const World& world, Store& store, const std::string& plan, const Dead
   }
   const std::string first = wait_for("plan", 0);
   if (first != plan) {
-    throw InputError(fmt::format("rank {} would train differently from rank 0{}; start all ranks with the same recipe",
+    throw InputError(fmt::format("rank {} would train differently from rank 0{}; start all ranks with the same recipe and files",
                                  world.rank(), difference(first, plan, world.rank())));
   }
   store.set(agrees(world.rank()), "");
@@ -137,7 +143,7 @@ std::string agreement_text(const std::vector<std::shared_ptr<const Program>>& pr
              "ranks: pp {} x dp {} x shard {} x cp {} x tp {}\n"
              "model: {} blocks, {} elements\n"
              "parameters (their names, shapes, and which are frozen): fingerprint {:016x}\n"
-             "buffers (their names, shapes and types): fingerprint {:016x}\n"
+             "buffers (their names, shapes and types): fingerprint {:016x}\n{}"
              "micro-batches: {} per rank, in {}\n"
              "sharded: {}\n"
              "bytes per element: {} of weights, {} of gradients\n"
@@ -146,7 +152,7 @@ std::string agreement_text(const std::vector<std::shared_ptr<const Program>>& pr
              "instructions: {} of all pipeline ranks, fingerprint {:016x}\n",
              mesh.pp, mesh.dp, mesh.shard, mesh.cp, mesh.tp, program.num_blocks(),
              std::accumulate(program.block_numel.begin(), program.block_numel.end(), int64_t{0}), parameters,
-             buffers_fingerprint(model), program.micro_batches, counted(program.slots, "slot"), name(program.shard_level),
+             buffers_fingerprint(model), model_options_text(model), program.micro_batches, counted(program.slots, "slot"), name(program.shard_level),
              program.weight_bytes, program.gradient_bytes, options.reproducible_slots,
              options.reproducible_slots > 0 || options.communication.tree_order ? "in tree order" : "in any order",
              options.reproducible_tp, instructions, fingerprint(program)) +

@@ -47,6 +47,7 @@ struct WeightsReport {
   std::vector<std::string> unused = {};   ///< names in the file that the model does not use
   std::vector<std::string> notes = {};    ///< notes on how they were found and compared, one line each
   int64_t bytes_read = 0;                 ///< for parameters, by this rank
+  std::string digest = {};                ///< of some of the values, which all ranks compare; empty: one rank
 };
 
 /// State saved and loaded with a trainer's, the same on all ranks: tensors, a text, or both.

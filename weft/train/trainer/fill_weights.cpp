@@ -1,7 +1,9 @@
 #include "weft/train/trainer/fill_weights.h"
 
 #include <c10/core/GradMode.h>
+#include <c10/util/accumulate.h>
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <memory>
@@ -9,6 +11,7 @@
 #include <vector>
 
 #include "weft/base/error.h"
+#include "weft/base/hash.h"
 #include "weft/checkpoint/format/saved_checkpoint.h"
 #include "weft/checkpoint/weights/weights_file.h"
 #include "weft/train/trainer/match_weights.h"
@@ -62,6 +65,25 @@ at::Tensor buffer_from(const ModelBuffer& buffer, const at::Tensor& given, const
   return given.to(buffer.type);
 }
 
+/// A digest of the tensors' names and shapes, and of some values of tensors spread over the file.
+std::string digest_of(WeightsFile& file) {
+  constexpr int64_t kTensors = 64, kLongest = int64_t{1} << 20, kValues = 4096;  // a checksum may need the whole tensor
+  uint64_t digest = kFnvBasis;
+  std::vector<std::string> read;
+  for (const std::string& name : file.names()) {
+    const std::vector<int64_t> shape = file.shape(name);
+    digest = fnv1a(fmt::format("{} [{}]\n", name, fmt::join(shape, ", ")), digest);
+    if (c10::multiply_integers(shape) <= kLongest) read.push_back(name);
+  }
+  const int64_t step = std::max<int64_t>(1, std::ssize(read) / kTensors);
+  for (size_t i = 0; i < read.size(); i += static_cast<size_t>(step)) {
+    const int64_t numel = std::min<int64_t>(kValues, c10::multiply_integers(file.shape(read[i])));
+    const at::Tensor values = file.read_part(read[i], 0, numel).contiguous();
+    digest = fnv1a({static_cast<const char*>(values.const_data_ptr()), values.nbytes()}, digest);
+  }
+  return fmt::format("{:016x}", digest);
+}
+
 }  // namespace
 
 WeightsReport fill_weights(TrainerState& trainer, const std::string& path, const WeightsOptions& options) {
@@ -82,6 +104,7 @@ WeightsReport fill_weights(TrainerState& trainer, const std::string& path, const
     set_values(buffer, buffer_from(buffer, file->read(theirs->second), path));
   }
   trainer.updater->set_average_updates(trainer.steps_done, 0);
+  if (trainer.mesh.world().size() > 1) match.report.digest = digest_of(*file);
   return std::move(match.report);
 }
 

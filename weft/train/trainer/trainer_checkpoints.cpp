@@ -43,15 +43,22 @@ std::string verdict(const TrainerState& s, RankMeeting& meeting, const FiniteSta
   return meeting.verdict(looked.error(), s.options.communication.timeout);
 }
 
-/// Runs `fill` on every rank; all throw one rank's error.
-void fill(TrainerState& s, const std::string& path, const std::function<void()>& fill) {
+/// Runs `fill` on every rank; all throw one rank's error. It returns a digest of what it read, which is rank 0's on all ranks;
+/// empty: it is not compared.
+void fill(TrainerState& s, const std::string& path, const std::function<std::string()>& fill) {
   s.expect_between_steps();
   const std::unique_ptr<RankMeeting> meeting = s.attempt("loading " + path, [&] { return meet(s, "loading " + path); });
-  std::string failure;
+  std::string failure, digest;
   try {
-    s.in_own_thread("loading " + path, fill);
+    digest = s.in_own_thread("loading " + path, fill);
   } catch (const std::exception& error) {
     failure = encode_error(error);
+  }
+  const std::string of_first = meeting->of_rank_zero(digest);
+  if (digest != of_first && !digest.empty() && !of_first.empty()) {
+    failure = encode_error(InputError(fmt::format(
+        "{}: rank {} reads other weights there than rank 0; give all ranks the same file, and do not replace it meanwhile", path,
+        meeting->rank())));
   }
   s.half_loaded = "it did not finish on all ranks";
   const std::string first = meeting->verdict(failure);
@@ -154,6 +161,7 @@ LoadReport Trainer::load(const std::string& path, const LoadOptions& options) {
     const CheckpointPath from = parent_and_name(path);
     const std::unique_ptr<Storage> storage = open_storage(from.storage);
     report = load_state(*state_, *storage, from.checkpoint, read_checkpoint(*storage, from.checkpoint), options);
+    return std::string();
   });
   return report;
 }
@@ -176,14 +184,20 @@ std::optional<LoadReport> Trainer::load_from(RunBoard& board, int64_t after_step
   if (!snapshot || snapshot->step <= after_step) return std::nullopt;
   start_to_load();
   LoadReport report;
-  fill(s, "the snapshot in memory", [&] { report = load_snapshot(s, board, *snapshot); });
+  fill(s, "the snapshot in memory", [&] {
+    report = load_snapshot(s, board, *snapshot);
+    return std::string();
+  });
   return report;
 }
 
 WeightsReport Trainer::load_weights(const std::string& path, const WeightsOptions& options) {
   start_to_load();
   WeightsReport report;
-  fill(*state_, path, [&] { report = fill_weights(*state_, path, options); });
+  fill(*state_, path, [&] {
+    report = fill_weights(*state_, path, options);
+    return report.digest;
+  });
   return report;
 }
 
