@@ -2,6 +2,7 @@
 #include "weft/exported/operator_rule.h"
 
 #include <ATen/ops/ones.h>
+#include <ATen/ops/scalar_tensor.h>
 #include <gtest/gtest.h>
 
 #include "tests/support/refusal.h"
@@ -74,6 +75,16 @@ TEST(OperatorRule, arguments_that_would_crash_an_operator_are_refused) {
       {"lstm", "input", {input, states, fitting, true, 1, 0.0, true, false, false}, "do not fit"},
       {"chunk", "", {matrix, INT64_MAX, 0}, "is above 65536"},
       {"tensor_split", "sections", {matrix, 4, 0}, ""},
+      {"tensor_split", "tensor_indices_or_sections", {matrix, at::scalar_tensor(4, at::kLong), 0}, ""},
+      {"tensor_split",
+       "tensor_indices_or_sections",
+       {matrix, at::scalar_tensor(int64_t{1} << 40, at::kLong), 0},
+       "is above 65536"},
+      {"tensor_split", "tensor_indices_or_sections", {matrix, at::ones({1}, at::kLong).expand(1 << 20), 0}, "1048576 parts"},
+      {"unbind", "int", {matrix, 0}, ""},
+      {"unbind", "int", {four.view({4, 1}).expand({4, int64_t{1} << 40}), 1}, "1099511627776 parts"},
+      {"split", "Tensor", {matrix, 2, 0}, ""},
+      {"split", "Tensor", {four.view({4, 1}).expand({4, int64_t{1} << 40}), 1, 1}, "1099511627776 parts"},
       {"matrix_power", "", {matrix, INT64_MIN}, "is above 65536"},
   };
   for (const auto& c : cases) {

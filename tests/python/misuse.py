@@ -173,7 +173,7 @@ CALLS = {
     "loss count tensor": (lambda: losses(lambda o, t: (o.sum(), torch.tensor(1.0))), IN, "in an int64 tensor"),
     "loss without graph": (lambda: losses(lambda o, t: o.sum().detach()), IN, "no gradient"),
     "loss NaN": (lambda: losses(lambda o, t: o.sum() * math.nan), weft.NumericError, "the loss is nan"),
-    "loss count 0": (lambda: losses(lambda o, t: (o.sum(), 0)), weft.Error, "no target counted"),
+    "loss count 0": (lambda: losses(lambda o, t: (o.sum(), 0)), weft.Error, "no target of the whole global batch counts"),
     # inputs
     "inputs None": (lambda: step(lambda n: None), IN, "not a NoneType"),
     "inputs text": (lambda: step("x"), IN, "not a str"),

@@ -2,7 +2,7 @@
 ! gfortran weft.f90 program.f90 -lweft_c
 !
 ! Texts end with c_null_char. Dimensions are in C's order, the last one running fastest: those of a Fortran array from back to
-! front. An argument that may be null is a type(c_ptr).
+! front. An argument that may be null is optional, or a type(c_ptr).
 module weft
   use, intrinsic :: iso_c_binding
   implicit none
@@ -55,7 +55,7 @@ module weft
     integer(c_int) function weft_world_place(world, rank, size) bind(c)
       import :: c_int, c_ptr
       type(c_ptr), value :: world
-      integer(c_int), intent(out) :: rank, size
+      integer(c_int), intent(out), optional :: rank, size
     end function
     subroutine weft_world_free(world) bind(c)
       import :: c_ptr
@@ -77,21 +77,21 @@ module weft
     integer(c_int) function weft_trainer_share(trainer, first, count) bind(c)
       import :: c_int, c_int64_t, c_ptr
       type(c_ptr), value :: trainer
-      integer(c_int64_t), intent(out) :: first, count
+      integer(c_int64_t), intent(out), optional :: first, count
     end function
     integer(c_int) function weft_trainer_step(trainer, inputs, num_inputs, target, result) bind(c)
       import :: c_int, c_ptr, weft_array, weft_step
       type(c_ptr), value :: trainer
       type(weft_array), intent(in) :: inputs(*), target
       integer(c_int), value :: num_inputs
-      type(weft_step), intent(out) :: result
+      type(weft_step), intent(out), optional :: result
     end function
     integer(c_int) function weft_trainer_evaluate(trainer, inputs, num_inputs, target, result) bind(c)
       import :: c_int, c_ptr, weft_array, weft_evaluation
       type(c_ptr), value :: trainer
       type(weft_array), intent(in) :: inputs(*), target
       integer(c_int), value :: num_inputs
-      type(weft_evaluation), intent(out) :: result
+      type(weft_evaluation), intent(out), optional :: result
     end function
     integer(c_int) function weft_trainer_predict(trainer, inputs, num_inputs, outputs, num_outputs) bind(c)
       import :: c_int, c_ptr, weft_array
@@ -110,7 +110,7 @@ module weft
       import :: c_int, c_char, c_int64_t, c_ptr
       type(c_ptr), value :: trainer
       character(kind=c_char), intent(in) :: path(*)
-      integer(c_int64_t), intent(out) :: step
+      integer(c_int64_t), intent(out), optional :: step
     end function
     integer(c_int) function weft_trainer_load_weights(trainer, path) bind(c)
       import :: c_int, c_char, c_ptr

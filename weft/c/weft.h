@@ -117,7 +117,8 @@ int weft_trainer_load(weft_trainer* trainer, const char* path, int64_t* step);
 // Starts from the weights in a file, or a checkpoint; optimizer and clock are unchanged. Collective.
 int weft_trainer_load_weights(weft_trainer* trainer, const char* path);
 // Adds an array of the caller's to checkpoints, under a name, without gaps and the same on all ranks; load() fills it in place.
-// Its memory must stay until the trainer is freed. On all ranks, before load().
+// Its memory must stay until the trainer is freed, and no other thread may write it during the calls: this one, saves and
+// loads. On all ranks, before load().
 int weft_trainer_keep(weft_trainer* trainer, const char* name, const weft_array* value);
 
 // Takes a weight, whole, on the host, which is gone after the call.

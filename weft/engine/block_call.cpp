@@ -47,7 +47,8 @@ void check_loss(LossValue& value, const Tensors& outputs) {
   if (value.weight.defined() && value.weight.is_cpu()) {
     const double weight = value.weight.item<double>();
     if (!std::isfinite(weight) || weight < 0.0)
-      throw InputError(fmt::format("loss: LossValue::weight is {}; it must be a number from 0", weight));
+      throw InputError(
+          fmt::format("loss: the sum of its weights (LossValue::weight) is {}; it must be a number from 0", weight));
   }
   if (outputs.empty() || !outputs.front().defined() || outputs.front().is_cpu()) return;
   const at::Device device = outputs.front().device();

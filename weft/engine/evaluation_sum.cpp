@@ -111,8 +111,9 @@ EvaluationResult EvaluationSum::total(const Group& group, at::Device device, int
   const int64_t count = from[0], hits = from[1], top5 = from[2], weighted = from[3];
   const double divisor = weighted > 0 ? weight.value() : static_cast<double>(count);
   if (count == 0 || divisor == 0.0) {
-    throw InputError(
-        fmt::format("evaluation after step {}: no target counted in the whole evaluation set; check the data", steps_done));
+    throw InputError(fmt::format(
+        "evaluation after step {}: no target of the whole evaluation set counts; check the targets, and weights of classes",
+        steps_done));
   }
   return {(above.value() - below.value()) / divisor, count, hits, top5};
 }

@@ -175,7 +175,8 @@ void StepRun::take_losses(at::Tensor losses) {
   }
   const auto [sum, count, divisor] = loss_totals(facts(), sums);
   if (!(count > 0.0))
-    throw InputError(fmt::format("step {}: no target counted in the whole global batch; check the data", step_ + 1));
+    throw InputError(fmt::format(
+        "step {}: no target of the whole global batch counts; check the targets, and weights of classes", step_ + 1));
   result_.loss = sum / count;
   result_.count = static_cast<int64_t>(count);
   result_.divisor = divisor_ = divisor;

@@ -126,17 +126,38 @@ void join(Run& run, const Run& next) {
   run.numel += next.numel;
 }
 
-/// Joins the last run to those before it while it would lose a change; refused where the recipe chose the cuts.
-void keep_changes(std::vector<Run>& runs, const ValueFlow& flow, bool is_auto) {
+/// A complex value that is made before this node and read from it on; empty: none. Blocks hand on gradients of real values.
+std::string complex_across(const ExportedGraph& graph, size_t begin) {
+  std::set<std::string> made;
+  for (size_t i = 0; i < begin; ++i) {
+    for (const std::string& output : graph.nodes[i].outputs) {
+      const auto shape = graph.shapes.find(output);
+      if (shape != graph.shapes.end() && at::isComplexType(shape->second.type)) made.insert(output);
+    }
+  }
+  if (made.empty()) return {};
+  for (size_t i = begin; i < graph.nodes.size(); ++i) {
+    for (const auto& [name, argument] : graph.nodes[i].inputs) {
+      for (const std::string& value : argument.values) {
+        if (made.count(value) > 0) return value;
+      }
+    }
+  }
+  return {};
+}
+
+/// Joins the last run to those before it while it would lose a change, or take complex values; refused where the recipe chose
+/// the cuts.
+void keep_whole(std::vector<Run>& runs, const ExportedGraph& graph, const ValueFlow& flow, bool is_auto) {
   while (runs.size() > 1) {
     const Run last = runs.back();
-    const std::string lost = flow.lost_change(last.first, last.last);
-    if (lost.empty()) return;
+    const std::string lost = flow.lost_change(last.first, last.last), complex = complex_across(graph, last.first);
+    if (lost.empty() && complex.empty()) return;
     if (!is_auto) {
-      throw InputError(
-          fmt::format("model.blocks: module '{}' changes '{}' in place, which is also read under another name, so no "
-                      "block can begin there; cut elsewhere",
-                      shortened(last.module), shortened(lost)));
+      throw InputError(fmt::format(
+          "model.blocks: module '{}' {}, so no block can begin there; cut elsewhere", shortened(last.module),
+          lost.empty() ? fmt::format("reads the complex value '{}' of a module before it", shortened(complex))
+                       : fmt::format("changes '{}' in place, which is also read under another name", shortened(lost))));
     }
     runs.pop_back();
     join(runs.back(), last);
@@ -178,7 +199,7 @@ std::vector<NodeRange> cut_graph(const ExportedGraph& graph, const ValueFlow& fl
       joined.push_back(run);
     else
       join(joined.back(), run);
-    keep_changes(joined, flow, is_auto);
+    keep_whole(joined, graph, flow, is_auto);
   }
   if (is_auto) join_statistics(joined, graph);
   std::vector<NodeRange> ranges;

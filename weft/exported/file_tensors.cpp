@@ -1,6 +1,7 @@
 #include "weft/exported/file_tensors.h"
 
 #include <ATen/ops/empty.h>
+#include <c10/util/accumulate.h>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -54,12 +55,12 @@ FileTensors::FileTensors(const ExportedGraph& graph, ExportedFile& file) : file_
       throw InputError(fmt::format("{}: it has no values of '{}'; export it again", graph.path, shortened(state.name)));
     }
     std::shared_ptr<HeldTensor>& held = by_record_[tensor->record];
-    check_tied(graph, state, *tensor);
     if (!held) {
       held = made(state, *tensor, statistics.count(state.value) > 0);
       if (state.in_weights) held->name = first.at(tensor->record);
       order_.push_back(held);
     }
+    check_tied(graph, state, *tensor);
     held->calls += static_cast<int>(counted_.count(state.value));
     held->is_embedding |= tables.count(state.value) > 0;
     by_value_[state.value] = held;
@@ -97,6 +98,8 @@ std::shared_ptr<HeldTensor> FileTensors::made(const ExportedState& state, const 
   auto held = std::make_shared<HeldTensor>();
   held->name = state.name;
   const bool is_parameter = state.kind == ExportedState::Kind::parameter;
+  if (is_parameter && c10::multiply_integers(tensor.shape) == 0)
+    throw InputError(fmt::format("{}: '{}' has no elements; export a model without it", file_.path(), shortened(state.name)));
   if (is_parameter || is_statistic) {
     if (tensor.type != at::kFloat && tensor.type != at::kHalf && tensor.type != at::kBFloat16) {
       throw InputError(fmt::format("{}: '{}' is {}; export the model in float32: layout.precision chooses the type that trains",

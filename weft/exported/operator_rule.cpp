@@ -127,6 +127,34 @@ void check_count(const std::vector<c10::IValue>& in) {
     throw InputError(fmt::format("its argument {} is above {}", in[1].toInt(), most));
 }
 
+constexpr int64_t kMostParts = 1 << 16;
+
+[[noreturn]] void refuse_parts(int64_t parts) {
+  throw InputError(fmt::format("it would make {} parts; weft makes at most {}", parts, kMostParts));
+}
+
+/// Of unbind(self, dim); a view has as many parts as it is told, without memory of its own.
+void check_unbind(const std::vector<c10::IValue>& in) {
+  const int64_t parts = in[0].toTensor().size(in[1].toInt());
+  if (parts > kMostParts) refuse_parts(parts);
+}
+
+/// Of split(self, size or sizes, dim).
+void check_split(const std::vector<c10::IValue>& in) {
+  const int64_t size = in[0].toTensor().size(in[2].toInt());
+  const int64_t parts = in[1].isInt() ? size / std::max<int64_t>(1, in[1].toInt()) : std::ssize(in[1].toIntVector());
+  if (parts > kMostParts) refuse_parts(parts);
+}
+
+/// Of tensor_split(self, sections or indices, dim), which a tensor may give too.
+void check_tensor_split(const std::vector<c10::IValue>& in) {
+  check_count<kMostParts>(in);
+  if (!in[1].isTensor() || in[1].toTensor().is_meta()) return;
+  const at::Tensor& given = in[1].toTensor();
+  if (given.numel() > kMostParts) refuse_parts(given.numel());
+  if (given.dim() == 0 && given.scalar_type() == at::kLong) check_count<kMostParts>({in[0], given.item<int64_t>()});
+}
+
 bool has_out(const c10::OperatorHandle& handle) {
   const auto& all = handle.schema().arguments();
   return std::any_of(all.begin(), all.end(), [](const c10::Argument& argument) { return argument.is_out(); });
@@ -151,14 +179,15 @@ std::string refused_because(const c10::OperatorHandle& handle) {
 }
 
 CallCheck check_of(const c10::OperatorHandle& handle) {
-  constexpr int64_t kMostParts = 1 << 16;
   static const std::map<std::string_view, CallCheck> checks = {{"lstm", check_recurrent<4>},
                                                                {"gru", check_recurrent<3>},
                                                                {"rnn_tanh", check_recurrent<1>},
                                                                {"rnn_relu", check_recurrent<1>},
                                                                {"_weight_norm", check_weight_norm},
                                                                {"chunk", check_count<kMostParts>},
-                                                               {"tensor_split", check_count<kMostParts>},
+                                                               {"tensor_split", check_tensor_split},
+                                                               {"split", check_split},
+                                                               {"unbind", check_unbind},
                                                                {"hsplit", check_count<kMostParts>},
                                                                {"vsplit", check_count<kMostParts>},
                                                                {"dsplit", check_count<kMostParts>},

@@ -106,6 +106,12 @@ void put_outputs(const Operation& x, std::vector<c10::IValue>&& results, Slots& 
   }
 }
 
+/// Each element once: a view may have them more often than there is time for.
+void clear(const at::Tensor& made) {
+  const auto numel = static_cast<int64_t>(made.storage().nbytes() / made.element_size());
+  made.as_strided({numel}, {1}, 0).zero_();
+}
+
 void run_one(const Operation& x, Slots& slots, const OperationScope& scope) {
   using Kind = Operation::Kind;
   const c10::AutoGradMode mode(c10::GradMode::is_enabled() && !x.no_grad);
@@ -134,7 +140,7 @@ void run_one(const Operation& x, Slots& slots, const OperationScope& scope) {
         stack = {split_layer(x, stack, scope)};
       else
         x.handle->callBoxed(stack);
-      if (x.clears) stack.front().toTensor().zero_();
+      if (x.clears) clear(stack.front().toTensor());
   }
   put_outputs(x, std::move(stack), slots);
 }

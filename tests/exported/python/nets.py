@@ -194,6 +194,28 @@ class Mixed(nn.Module):
         return self.head(x + self.mlp(x))
 
 
+class Spectrum(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.linear = nn.Linear(SIZE, SIZE)
+
+    def forward(self, x):
+        return torch.fft.rfft(self.linear(x))
+
+
+class Spectral(nn.Module):
+    """A module that hands on complex values; layers before and after it."""
+
+    def __init__(self):
+        super().__init__()
+        self.first, self.spectrum, self.gains = nn.Linear(SIZE, SIZE), Spectrum(), nn.Parameter(torch.ones(SIZE // 2 + 1))
+        self.last = nn.Linear(SIZE * SIZE, CLASSES)
+
+    def forward(self, x):
+        y = self.spectrum(torch.tanh(self.first(x))) * self.gains
+        return self.last(torch.tanh(torch.fft.irfft(y, n=SIZE)).flatten(1))
+
+
 class Sharing(nn.Module):
     """Layers that read what is made once before them: all but the last pass it on."""
 
@@ -211,7 +233,8 @@ class Sharing(nn.Module):
 
 
 # By name: the model, and whether it reads tokens.
-NETS = {"cnn": (Cnn, False), "unet": (UNet, False), "lstm": (Lstm, True), "gpt": (Gpt, True), "held": (Held, False), "sharing": (Sharing, True)}
+NETS = {"cnn": (Cnn, False), "unet": (UNet, False), "lstm": (Lstm, True), "gpt": (Gpt, True), "held": (Held, False), "sharing": (Sharing, True),
+        "spectral": (Spectral, False)}
 RANDOM = {"drop": (lambda: Gpt(dropout=0.2), True), "depth": (lambda: Held(drop=0.4), False), "mixed": (Mixed, True)}
 # By name: layers that ranks of tp share.
 SPLITS = {

@@ -20,7 +20,8 @@ from runs import train, weft  # noqa: E402
 STEPS, RATE = 3, 0.01
 # Beside one rank, each where it can go wrong; tests/exported/python/models.py runs more models in all layouts.
 LAYOUTS = {"cnn": [], "unet": ["pp 2"], "lstm": [], "held": ["pp 2", "ZeRO-3, recompute, offload"], "gpt": ["ZeRO-3", "pp 2 x dp 2"],
-           "drop": ["ZeRO-3, recompute, offload"], "depth": ["pp 2"], "sharing": []}
+           "drop": ["ZeRO-3, recompute, offload"], "depth": ["pp 2"], "sharing": [],
+           "spectral": ["pp 2"]}
 
 
 class Exported(unittest.TestCase):

@@ -1,6 +1,7 @@
 #include "weft/nn/cost/measure_cost.h"
 
 #include <ATen/ops/empty.h>
+#include <ATen/ops/linear.h>
 #include <ATen/ops/zeros.h>
 #include <gtest/gtest.h>
 
@@ -9,6 +10,7 @@
 #include <tuple>
 #include <utility>
 
+#include "tests/support/refusal.h"
 #include "weft/models/gpt.h"
 #include "weft/models/llama.h"
 #include "weft/models/vision.h"
@@ -85,6 +87,41 @@ TEST(Cost, PlacesGoAlongTheChainAndAreKeptOnce) {
       }
     }
   }
+}
+
+/// A block of one layer, whose outputs are what `end` makes of it.
+class EndedBlock : public Block {
+ public:
+  explicit EndedBlock(std::function<Tensors(const at::Tensor&)> end) : end_(std::move(end)) {}
+  std::vector<ParamSpec> parameters() override { return {{.name = "weight", .parameter = &weight_, .init = {}}}; }
+  Tensors forward(const Tensors& inputs, const Context&) override { return end_(at::linear(inputs[0], weight_.value)); }
+
+ private:
+  std::function<Tensors(const at::Tensor&)> end_;
+  Parameter weight_{.value = meta({8, 8}, at::kFloat), .gradient = {}};
+};
+
+std::vector<MeasuredCost> cost_of(std::function<Tensors(const at::Tensor&)> end) {
+  Model model{.name = "ended", .blocks = {{"layer", "layer", std::make_shared<EndedBlock>(std::move(end))}}};
+  return measure_cost(model, {meta({4, 8}, at::kFloat)});
+}
+
+TEST(Cost, OutputsThatShareMemoryAreKeptOnce) {
+  const int64_t one = cost_of([](const at::Tensor& y) { return Tensors{y.tanh()}; })[0].saved_bytes;
+  const auto twice = [](const at::Tensor& y) {
+    const at::Tensor z = y.tanh();
+    return Tensors{z, z, z.chunk(2, 1)[0]};
+  };
+  EXPECT_EQ(cost_of(twice)[0].saved_bytes, one);
+}
+
+TEST(Cost, OutputsThatTrainNothingAreRefused) {
+  EXPECT_NE(test::refusal([] { cost_of([](const at::Tensor& y) { return Tensors{y.detach()}; }); }).find("such as 'weight'"),
+            std::string::npos);
+  EXPECT_NE(test::refusal([] {
+              cost_of([](const at::Tensor& y) { return Tensors{y.to(at::kComplexFloat)}; });
+            }).find("outputs of block 'layer' are complex"),
+            std::string::npos);
 }
 
 TEST(Cost, SavedBytesGrowWithTheMicroBatch) {

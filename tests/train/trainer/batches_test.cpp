@@ -249,7 +249,7 @@ TEST(Evaluation, ALossThatIsNotFiniteIsAnErrorOnEveryRank) {
 TEST(Evaluation, OfNoTargetAtAllIsAnError) {
   Trainer trainer(Mesh(World(), {{"dp", 1}}), tiny_mlp(), Sgd{}, {.global_batch = 4, .micro_batch = 4});
   EvaluationLoader loader(std::make_shared<Fixed>(4, Batch{{rows(4)}, at::full({4}, kIgnore, at::kLong)}), 4, 0, 1);
-  EXPECT_NE(test::refusal([&] { trainer.evaluate(loader); }).find("no target counted in the whole evaluation set"),
+  EXPECT_NE(test::refusal([&] { trainer.evaluate(loader); }).find("no target of the whole evaluation set counts"),
             std::string::npos);
 }
 

@@ -6,6 +6,7 @@
 #include <torch/csrc/autograd/autograd.h>
 
 #include <algorithm>
+#include <set>
 #include <string>
 #include <typeinfo>
 #include <unordered_map>
@@ -16,6 +17,7 @@
 #include "weft/nn/cost/made_parameters.h"
 #include "weft/nn/cost/meta_kernels.h"
 #include "weft/nn/cost/observation.h"
+#include "weft/nn/cost/output_checks.h"
 #include "weft/nn/cost/recorded_group.h"
 #include "weft/nn/deferred_gradients.h"
 #include "weft/nn/graph.h"
@@ -35,9 +37,11 @@ void add(Storages& storages, const Tensors& tensors) {
 /// Bytes of storages made during the observation that are still alive and not among `tensors`.
 int64_t live_bytes_without(const Observation& seen, const Tensors& tensors) {
   int64_t bytes = seen.live_bytes();
+  std::set<const c10::StorageImpl*> storages;  // views share one
   for (const at::Tensor& tensor : tensors) {
-    if (!tensor.defined()) continue;
-    const auto* storage = tensor.storage().unsafeGetStorageImpl();
+    if (tensor.defined()) storages.insert(tensor.storage().unsafeGetStorageImpl());
+  }
+  for (const c10::StorageImpl* storage : storages) {
     const auto made = [storage](const auto& weak) { return weak.lock().get() == storage; };
     if (std::any_of(seen.made.begin(), seen.made.end(), made)) bytes -= seen.bytes_in(*storage);
   }
@@ -204,6 +208,7 @@ class BlockMeasurement {
     put(take(seen), cost.launches.forward, BlockPass::forward, cost);
     seen.flops = 0.0;
     seen.peak_bytes = 0;
+    cost.has_gradient = std::any_of(out.begin(), out.end(), [](const at::Tensor& x) { return x.requires_grad(); });
     const Tensors gradients = gradients_of(out);
     const GraphEnds ends = out;
     out.clear();
@@ -265,7 +270,10 @@ auto measured_as(const std::string& what, const Call& call) {
   try {
     return call();
   } catch (const c10::Error& error) {
-    throw InputError(fmt::format("model: {} cannot be measured: {}", what, torch_text(error)));
+    std::string text = torch_text(error);
+    if (text.find("Meta kernel") != std::string::npos)  // it advises authors of operators
+      text = fmt::format("LibTorch cannot tell shapes of {} without data; use another", text.substr(0, text.find(": ")));
+    throw InputError(fmt::format("model: {} cannot be measured: {}", what, text));
   }
 }
 
@@ -308,6 +316,7 @@ std::vector<MeasuredCost> measure_cost(Model& model, const Tensors& inputs, cons
       costs.back().operators.of(BlockPass::forward) = found->second.next_forward.operators;
     }
     activations = found->second.outputs;
+    check_outputs(model, b, activations, costs.back().has_gradient);
   }
   restore_parameters(model);
   if (outputs) *outputs = activations;

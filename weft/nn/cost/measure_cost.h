@@ -45,6 +45,7 @@ struct MeasuredCost {
   int64_t saved_bytes = 0;          ///< bytes kept for backward, excluding its input, output and parameters
   int64_t output_bytes = 0;         ///< bytes of its outputs
   int64_t passed_bytes = 0;         ///< part of output_bytes: integer inputs passed through, without own memory or gradient
+  bool has_gradient = false;        ///< an output depends on what is trained, or on the block's inputs
   bool keeps_output = false;        ///< its graph keeps the outputs that are not passed through
   int64_t forward_peak_bytes = 0;   ///< peak of its forward, including output and what is kept
   int64_t backward_peak_bytes = 0;  ///< peak of backward, including what was kept, the output, its gradient and the input's

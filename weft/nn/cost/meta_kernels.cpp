@@ -215,6 +215,22 @@ Three attention_backward(const Tensor&, const Tensor& q, const Tensor& k, const 
   return {token_major(q), token_major(k), token_major(v)};
 }
 
+/// Half of the frequencies, and the middle one, of real values.
+Tensor fft_r2c(const Tensor& self, at::IntArrayRef dim, int64_t, bool onesided) {
+  std::vector<int64_t> shape = self.sizes().vec();
+  int64_t& last = shape.at(static_cast<size_t>(c10::maybe_wrap_dim(dim.back(), self.dim())));
+  if (onesided) last = last / 2 + 1;
+  return at::empty(shape, self.options().dtype(c10::toComplexType(self.scalar_type())));
+}
+
+Tensor fft_c2r(const Tensor& self, at::IntArrayRef dim, int64_t, int64_t last_dim_size) {
+  std::vector<int64_t> shape = self.sizes().vec();
+  shape.at(static_cast<size_t>(c10::maybe_wrap_dim(dim.back(), self.dim()))) = last_dim_size;
+  return at::empty(shape, self.options().dtype(c10::toRealValueType(self.scalar_type())));
+}
+
+Tensor fft_c2c(const Tensor& self, at::IntArrayRef, int64_t, bool) { return at::empty_like(self); }
+
 /// Stands for a copy of the ids: forecasts of memory leave it out.
 Tensor clamp_ids(const Tensor& ids, int64_t, std::optional<int64_t>, Tensor&) { return ids; }
 
@@ -260,6 +276,9 @@ void register_meta_kernels() {
     aten.impl("nll_loss2d_backward", TORCH_FN(meta::nll_loss2d_backward));
     aten.impl("log_sigmoid_forward", TORCH_FN(meta::log_sigmoid));
     aten.impl("log_sigmoid_backward", TORCH_FN(meta::log_sigmoid_backward));
+    aten.impl("_fft_r2c", TORCH_FN(meta::fft_r2c));
+    aten.impl("_fft_c2r", TORCH_FN(meta::fft_c2r));
+    aten.impl("_fft_c2c", TORCH_FN(meta::fft_c2c));
     aten.impl("_scaled_dot_product_flash_attention_for_cpu", TORCH_FN(meta::attention));
     aten.impl("_scaled_dot_product_flash_attention_for_cpu_backward", TORCH_FN(meta::attention_backward));
     return true;

@@ -108,8 +108,9 @@ void agree(const World& world, Store& store, const std::string& plan, const Dead
   }
   const std::string first = wait_for("plan", 0);
   if (first != plan) {
-    throw InputError(fmt::format("rank {} would train differently from rank 0{}; start all ranks with the same recipe and files",
-                                 world.rank(), difference(first, plan, world.rank())));
+    throw InputError(
+        fmt::format("rank {} would train differently from rank 0{}; start all ranks with the same recipe and files",
+                    world.rank(), difference(first, plan, world.rank())));
   }
   store.set(agrees(world.rank()), "");
   wait_for("all agree", 0);
@@ -152,8 +153,8 @@ std::string agreement_text(const std::vector<std::shared_ptr<const Program>>& pr
              "instructions: {} of all pipeline ranks, fingerprint {:016x}\n",
              mesh.pp, mesh.dp, mesh.shard, mesh.cp, mesh.tp, program.num_blocks(),
              std::accumulate(program.block_numel.begin(), program.block_numel.end(), int64_t{0}), parameters,
-             buffers_fingerprint(model), model_options_text(model), program.micro_batches, counted(program.slots, "slot"), name(program.shard_level),
-             program.weight_bytes, program.gradient_bytes, options.reproducible_slots,
+             buffers_fingerprint(model), model_options_text(model), program.micro_batches, counted(program.slots, "slot"),
+             name(program.shard_level), program.weight_bytes, program.gradient_bytes, options.reproducible_slots,
              options.reproducible_slots > 0 || options.communication.tree_order ? "in tree order" : "in any order",
              options.reproducible_tp, instructions, fingerprint(program)) +
          ramp_text(options.ramp, programs) + options_text(options, optimizer) + options.agreement;

@@ -57,8 +57,8 @@ void fill(TrainerState& s, const std::string& path, const std::function<std::str
   const std::string of_first = meeting->of_rank_zero(digest);
   if (digest != of_first && !digest.empty() && !of_first.empty()) {
     failure = encode_error(InputError(fmt::format(
-        "{}: rank {} reads other weights there than rank 0; give all ranks the same file, and do not replace it meanwhile", path,
-        meeting->rank())));
+        "{}: rank {} reads other weights there than rank 0; give all ranks the same file, and do not replace it meanwhile",
+        path, meeting->rank())));
   }
   s.half_loaded = "it did not finish on all ranks";
   const std::string first = meeting->verdict(failure);
