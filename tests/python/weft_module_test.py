@@ -466,6 +466,38 @@ def test_threads():
     assert len(ticks) > 10
 
 
+def test_threads_that_call_at_once():
+    """One is in the trainer; the others are told so, or come after it."""
+    inside, most, refused, ends = [], [], [], time.monotonic() + 0.3
+
+    class Watched(torch.nn.Linear):
+        def forward(self, x):
+            inside.append(1)
+            most.append(len(inside))
+            time.sleep(1e-4)
+            inside.pop()
+            return super().forward(x)
+
+    def call():
+        while time.monotonic() < ends:
+            try:
+                trainer.predict(torch.zeros(2, 4))
+            except weft.InputError as error:
+                refused.append(str(error))
+
+    trainer, interval = weft.Trainer(Watched(4, 4), batch=4, run=RUN, log=None), sys.getswitchinterval()
+    threads = [threading.Thread(target=call) for _ in range(4)]
+    sys.setswitchinterval(1e-6)
+    try:
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    finally:
+        sys.setswitchinterval(interval)
+    assert max(most) == 1 and set(refused) == {"predict() while predict() runs; a trainer is called by one thread, and not from its own modules"}
+
+
 def resident():
     with open("/proc/self/statm", encoding="ascii") as file:
         return int(file.read().split()[1]) * 4096
@@ -725,15 +757,23 @@ for step in trainer.train(Slow(), 2, workers=int(sys.argv[1])): pass
         assert "KeyboardInterrupt" in errors and process.returncode == -signal.SIGINT and time.monotonic() - begin < 5
 
 
-def test_exit_while_a_thread_reads():
+@pytest.mark.parametrize(("workers", "daemon"), [(2, False), (0, True), (2, True)])
+def test_exit_while_a_thread_reads(workers, daemon):
     code = """
-import time, torch, weft
+import sys, threading, time, torch, weft
+workers, daemon = map(int, sys.argv[1:])
+begun = threading.Event()
 class Slow(list):
     def __getitem__(self, i):
+        begun.set()
         time.sleep(0.05)
         return torch.ones(4), torch.tensor(0)
 trainer = weft.Trainer(torch.nn.Linear(4, 4), batch=4, run={"threads": 1}, log=None)
-for step in trainer.train(Slow(range(64)), 2, workers=2): pass
+def train(steps):
+    for step in trainer.train(Slow(range(64)), steps, workers=workers): pass
+threading.Thread(target=train, args=(1000,), daemon=True).start() if daemon else train(2)
+begun.wait()
 """
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
+    done = subprocess.run([sys.executable, "-c", code, str(workers), str(int(daemon))], capture_output=True, text=True, timeout=60,
+                          env={**os.environ, "MALLOC_PERTURB_": "165"})
     assert done.returncode == 0, done.stderr

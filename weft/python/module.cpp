@@ -88,6 +88,7 @@ PYBIND11_MODULE(_weft, module) {
       .def("step", &PythonTrainer::step, py::arg("inputs"), py::arg("target"), unlocked)
       .def("read", &PythonTrainer::read, py::arg("data"), py::arg("shuffle"), py::arg("workers"), unlocked)
       .def("next_step", &PythonTrainer::next_step, unlocked)
+      .def("end_reading", &PythonTrainer::end_reading, py::arg("limit_s"), unlocked)
       .def("stop_reading", &PythonTrainer::stop_reading, py::arg("limit_s"), unlocked)
       .def(
           "evaluate",
