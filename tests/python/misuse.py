@@ -15,7 +15,7 @@ HUGE = 2**62
 
 def trainer(model=None, loss="cross_entropy", **options):
     return weft.Trainer(nn.Linear(4, 4) if model is None else model, loss,
-                        **{"batch": 4, "log": None, "run": {"threads": 1, "timeout_s": 20}, **options})
+                        **{"batch": 4, "log": None, "run": {"threads": 1, "timeout_s": 10}, **options})
 
 
 def step(inputs=None, target=None, **options):
