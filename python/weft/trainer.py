@@ -4,6 +4,7 @@ from __future__ import annotations
 import atexit
 import json
 import os
+import re
 import tempfile
 import threading
 import time
@@ -80,7 +81,10 @@ class Trainer:
         function = loss_function(loss)
         tell = log and (lambda line: log(line))
         self._functions = [*described.functions, function, tell]  # C++ has them only as long as they are here
-        self._trainer = described.make(lambda blocks: _weft.Trainer(toml_of(sections), blocks, function, tell))
+        try:
+            self._trainer = described.make(lambda blocks: _weft.Trainer(toml_of(sections), blocks, function, tell))
+        except InputError as error:  # without the place in a text that the caller did not write
+            raise InputError(re.sub(r"^recipe:\d+:\d+: ", "", str(error))) from None
         self._counts_hits = function is None
         self._data, self._calls, self._ended = None, {}, False
         _trainers.add(self)
@@ -195,7 +199,14 @@ class Trainer:
 
     def predict(self, inputs: Inputs, *, gathered: bool = False) -> Any:
         """The model's outputs, on the CPU, for this rank's `inputs`, of any number; `gathered`: for those of all ranks."""
-        outputs = self._call("predict", _tensors(inputs), _flag(gathered, "gathered"))
+        tensors = _tensors(inputs)
+        is_empty = not _flag(gathered, "gathered") and all(value.dim() > 0 and len(value) == 0 for value in tensors)
+        if is_empty:  # a sample of zeros shows the outputs' shapes
+            tensors = [value.new_zeros((1, *value.shape[1:])) for value in tensors]
+        outputs = self._call("predict", tensors, gathered)
+        if not outputs:
+            raise InputError("predict(): no rank has a sample, so that the outputs' shapes are not known")
+        outputs = [value[:0] for value in outputs] if is_empty else outputs
         return outputs[0] if len(outputs) == 1 else tuple(outputs)
 
     @property
