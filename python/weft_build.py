@@ -10,6 +10,7 @@ import io
 import os
 import pathlib
 import re
+import shutil
 import subprocess
 import sys
 import sysconfig
@@ -19,7 +20,8 @@ import tomllib
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 CACHE = pathlib.Path(os.environ.get("XDG_CACHE_HOME") or pathlib.Path.home() / ".cache", "weft")
 PINS = (ROOT / "tools/wheels.pins").read_text()
-TORCH = re.search(r"^cpu +torch +(\d+\.\d+)\.", PINS, re.MULTILINE)[1]
+LIBTORCH = re.search(r"^cpu +torch +(\S+)", PINS, re.MULTILINE)[1]
+TORCH = re.match(r"\d+\.\d+", LIBTORCH)[0]
 ARROW = re.search(r"^buckets +pyarrow +(\S+)", PINS, re.MULTILINE)[1]
 VERSION = f"{TORCH}.{re.search(r'^project.weft VERSION ([^ )]+)', (ROOT / 'CMakeLists.txt').read_text(), re.MULTILINE)[1]}"
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
@@ -35,16 +37,19 @@ class Package:
 
     def folder(self):
         """Where it is, of the right version, or None."""
-        return os.environ.get(self.variable) or next((str(place) for place in self.places if self._fits(place / self.file)), None)
+        given = os.environ.get(self.variable)
+        if given and not self._fits(pathlib.Path(given, self.file)):
+            fail(f"{self.variable} = {given} is not {self.requirement}, by its {self.file}; correct or unset it")
+        return given or next((str(place) for place in self.places if self._fits(place / self.file)), None)
 
     def _fits(self, file):
         return file.exists() and re.search(self.pattern, file.read_text())
 
 
 PACKAGES = [
-    Package("torch", f"torch=={TORCH}.*", "LIBTORCH_ROOT", "libtorch-2.11.0/torch", "include/torch/headeronly/version.h",
+    Package("torch", f"torch=={TORCH}.*", "LIBTORCH_ROOT", f"libtorch-{LIBTORCH}/torch", "include/torch/headeronly/version.h",
             r"define TORCH_VERSION_MAJOR {}\n(?s:.*)define TORCH_VERSION_MINOR {}\n".format(*TORCH.split("."))),
-    Package("pyarrow", f"pyarrow=={ARROW}", "ARROW_ROOT", "arrow-26.0.0/pyarrow", "include/arrow/util/config.h",
+    Package("pyarrow", f"pyarrow=={ARROW}", "ARROW_ROOT", f"arrow-{ARROW}/pyarrow", "include/arrow/util/config.h",
             f'define ARROW_VERSION_STRING "{re.escape(ARROW)}"\n'),
 ]
 
@@ -115,12 +120,21 @@ def build_wheel(wheel_directory, config_settings=None, metadata_directory=None):
     return max(pathlib.Path(wheel_directory).glob(f"weft-{VERSION}-*.whl"), key=os.path.getmtime).name
 
 
+def files_to_pack():
+    """Names of what git tracks; in an unpacked sdist, which another repository may be around, of all but what builds make."""
+    if shutil.which("git"):
+        top = subprocess.run(["git", "rev-parse", "--show-toplevel"], capture_output=True, text=True, cwd=ROOT)
+        if top.returncode == 0 and pathlib.Path(top.stdout.rstrip("\n")).resolve() == ROOT:
+            return os.fsdecode(subprocess.run(["git", "ls-files", "-z"], stdout=subprocess.PIPE, cwd=ROOT, check=True).stdout).split("\0")[:-1]
+    if not (ROOT / "PKG-INFO").exists():
+        fail(f"no sdist: {ROOT} is neither a clone of weft's repository that git reads nor an unpacked sdist")
+    names = (path.relative_to(ROOT) for path in ROOT.rglob("*"))
+    return [str(name) for name in names if not name.parts[0].startswith("build") and "__pycache__" not in name.parts]
+
+
 def build_sdist(sdist_directory, config_settings=None):
-    """What git tracks, as it is in the tree, and PKG-INFO. The same files give the same bytes."""
-    listed = subprocess.run(["git", "ls-files", "-z"], capture_output=True, cwd=ROOT)
-    if listed.returncode:
-        fail(f"no sdist: {ROOT} is no clone of weft's repository ({listed.stderr.decode().strip()})")
-    files = {name: (ROOT / name).read_bytes() for name in os.fsdecode(listed.stdout).split("\0") if name and (ROOT / name).is_file()}
+    """The files, as they are in the tree, and PKG-INFO. The same files give the same bytes."""
+    files = {name: (ROOT / name).read_bytes() for name in files_to_pack() if (ROOT / name).is_file()}
     files["PKG-INFO"] = metadata().encode()
     folder = f"weft-{VERSION}"
     packed = io.BytesIO()

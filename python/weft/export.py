@@ -1,12 +1,13 @@
 """Writes a PyTorch model to a file that weft trains (docs/exported.md): python -m weft.export MODULE:NAME --example SHAPE -o FILE.pt2"""
 import argparse
 import ast
+import contextlib
 import importlib
 import importlib.util
 import os
 import sys
 
-from weft.errors import Error
+from weft.errors import Error, InputError, kind
 from weft.installed import torch_folder
 
 try:
@@ -16,22 +17,75 @@ except Error as error:
         raise
     sys.exit(f"weft.export: {error}")
 import torch  # noqa: E402
+from torch.utils._pytree import tree_leaves  # noqa: E402
 
 
 def export(model, example, path):
-    """Write `model` for weft: as it trains, for any number of samples. `example` is a batch of two samples or more."""
-    program = torch.export.export(model.train(), (example,), dynamic_shapes=({0: torch.export.Dim.DYNAMIC},))
-    torch.export.save(program, path)
+    """Write `model` for weft: as it trains, for any number of samples. `example` is a batch of two samples or more. Returns its outputs."""
+    check_batch(example, "the example")
+    outputs = outputs_of(model.train(), example)
+    try:
+        program = torch.export.export(model.train(), (example,), dynamic_shapes=({0: torch.export.Dim.DYNAMIC},))
+    except Exception as error:
+        raise refused("model", error) from error
+    save(program, path, "model")
+    return outputs
 
 
 def export_loss(loss, outputs, target, path):
     """Write `loss`, a module of (outputs, target), for weft: for any number of samples. The examples are of two samples or more."""
     inputs, batch = (*outputs, target) if isinstance(outputs, tuple) else (outputs, target), torch.export.Dim("batch")
-    torch.export.save(torch.export.export(loss, inputs, dynamic_shapes=tuple({0: batch} for _ in inputs)), path)
+    for value in inputs:
+        check_batch(value, "an example")
+    try:
+        program = torch.export.export(loss, inputs, dynamic_shapes=tuple({0: batch} for _ in inputs))
+    except Exception as error:
+        raise refused("loss", error) from error
+    save(program, path, "loss")
 
 
-class UsageError(Exception):
-    """What the command line prints, as one line."""
+def save(program, path, what):
+    """Writes beside `path`, which has the whole program or what it had before."""
+    part = f"{os.path.realpath(path)}.{os.getpid()}.part"
+    try:
+        with open(part, "wb") as file:
+            torch.export.save(program, file)
+        os.replace(part, os.path.realpath(path))
+    except OSError as error:
+        raise InputError(f"cannot write {path}: {error.strerror}") from error
+    except Exception as error:
+        raise refused(what, error) from error
+    finally:
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(part)
+
+
+def check_batch(batch, what):
+    if not isinstance(batch, torch.Tensor):
+        hint = "; several inputs: weft.Trainer takes tuples of tensors" if isinstance(batch, (tuple, list, dict)) else ""
+        raise InputError(f"{what} is {kind(batch)}, not a tensor{hint}")
+    if batch.dim() == 0 or len(batch) < 2:
+        raise InputError(f"{what} has shape {list(batch.shape)}: a batch of two samples or more is needed")
+
+
+def outputs_of(model, example):
+    """The model's output tensors, with buffers (BatchNorm's statistics) and PyTorch's random numbers left as they were."""
+    try:
+        with torch.no_grad(), torch.random.fork_rng(devices=[]):
+            outputs = torch.func.functional_call(model, {name: buffer.clone() for name, buffer in model.named_buffers()}, (example,))
+    except Exception as error:
+        hint = "; several inputs: weft.Trainer takes tuples of tensors" if "required positional argument" in str(error) else ""
+        raise InputError(f"the model does not take the example, {example.dtype} {list(example.shape)}: {reason(error)}{hint}") from error
+    tensors = tree_leaves(outputs)
+    wrong = [value for value in tensors if not isinstance(value, torch.Tensor)] if tensors else [outputs]
+    if wrong:
+        raise InputError(f"the model returns {kind(wrong[0])}; weft needs a tensor, or a tuple or dict of tensors")
+    return tensors
+
+
+def refused(what, error):
+    hint = "; give the model its mask, as in docs/exported.md, Hugging Face" if "lazy_load_decompositions" in str(error) else "; see docs/exported.md"
+    return InputError(f"torch.export refuses the {what}: {reason(error)}{hint}")
 
 
 def reason(error):
@@ -44,7 +98,7 @@ def named(name):
     """What MODULE:NAME names; MODULE is importable, or a .py file."""
     module, colon, attribute = name.rpartition(":")
     if not colon or not module or not attribute:
-        raise UsageError(f"'{name}' is not MODULE:NAME, such as torchvision.models:resnet18 or nets.py:make")
+        raise InputError(f"'{name}' is not MODULE:NAME, such as torchvision.models:resnet18 or nets.py:make")
     try:
         if module.endswith(".py"):
             sys.path.insert(0, os.path.dirname(os.path.abspath(module)))
@@ -55,10 +109,10 @@ def named(name):
         else:
             found = importlib.import_module(module)
     except Exception as error:
-        raise UsageError(f"cannot import {module}: {reason(error)}") from error
+        raise InputError(f"cannot import {module}: {reason(error)}") from error
     for part in attribute.split("."):
         if not hasattr(found, part):
-            raise UsageError(f"{module} has no '{attribute}'")
+            raise InputError(f"{module} has no '{attribute}'")
         found = getattr(found, part)
     return found
 
@@ -68,7 +122,7 @@ def called(function, name, arguments):
     try:
         return function(**arguments)
     except Exception as error:
-        raise UsageError(f"{name}() failed: {reason(error)}") from error
+        raise InputError(f"{name}() failed: {reason(error)}") from error
 
 
 def make_model(name, arguments):
@@ -76,13 +130,13 @@ def make_model(name, arguments):
     found = named(name)
     if isinstance(found, torch.nn.Module):
         if arguments:
-            raise UsageError(f"{name} is a model already: --arg is for functions and classes that make one")
+            raise InputError(f"{name} is a model already: --arg is for functions and classes that make one")
         return found
     if not callable(found):
-        raise UsageError(f"{name} is a {type(found).__name__}: name a model, or a function or class that makes one")
+        raise InputError(f"{name} is a {type(found).__name__}: name a model, or a function or class that makes one")
     model = called(found, name, arguments)
     if not isinstance(model, torch.nn.Module):
-        raise UsageError(f"{name}() returned a {type(model).__name__}, not a torch.nn.Module")
+        raise InputError(f"{name}() returned a {type(model).__name__}, not a torch.nn.Module")
     return model
 
 
@@ -93,13 +147,10 @@ def make_example(text):
     if kind in ("", "float32", "int64") and all(size.isdecimal() and int(size) > 0 for size in sizes):
         return torch.zeros([2, *map(int, sizes)], dtype=getattr(torch, kind or "float32"))
     if not kind or kind in ("float32", "int64"):
-        raise UsageError(f"--example '{text}' is no shape of one sample, such as 3x32x32 for images or int64:128 for token ids, and no MODULE:NAME")
+        raise InputError(f"--example '{text}' is no shape of one sample, such as 3x32x32 for images or int64:128 for token ids, and no MODULE:NAME")
     found = named(text)
     batch = called(found, text, {}) if callable(found) else found
-    if not isinstance(batch, torch.Tensor):
-        raise UsageError(f"--example {text} is a {type(batch).__name__}, not a tensor")
-    if batch.dim() == 0 or len(batch) < 2:
-        raise UsageError(f"--example {text} has shape {list(batch.shape)}: a batch of two samples or more is needed")
+    check_batch(batch, f"--example {text}")
     return batch
 
 
@@ -131,29 +182,9 @@ def model_key(path, example, outputs):
     return f'model = {{ name = "exported", path = "{path}", {keys} }}\n'
 
 
-def forward(model, example):
-    """The model's first output for the example."""
-    try:
-        with torch.no_grad():
-            outputs = model(example)
-    except Exception as error:
-        raise UsageError(f"the model does not take the example, {example.dtype} {list(example.shape)}: {reason(error)}") from error
-    first = outputs[0] if isinstance(outputs, (tuple, list)) and outputs else outputs
-    if not isinstance(first, torch.Tensor):
-        raise UsageError(f"the model returns a {type(outputs).__name__}; weft needs a tensor")
-    return first
-
-
 def write(model, example, path):
     """Exports to `path` and returns what the command prints."""
-    try:
-        export(model, example, path)
-    except OSError as error:
-        raise UsageError(f"cannot write {path}: {error.strerror}") from error
-    except Exception as error:
-        forward(model, example)  # where the model fails by itself, that is what to say
-        raise UsageError(f"torch.export refuses the model: {reason(error)}; see docs/exported.md, and --traceback") from error
-    outputs = forward(model, example)  # not before: it moves BatchNorm's statistics
+    outputs = export(model, example, path)[0]
     count = sum(parameter.numel() for parameter in model.parameters())
     return (f"{path}: {count} parameters, {example.dtype} {sizes(example.shape)} to {sizes(outputs.shape)}\n"
             f"{model_key(path, example, outputs)}")
@@ -177,14 +208,14 @@ def main(arguments=None):
     torch.manual_seed(options.seed)
     try:
         if not path.endswith(".pt2"):
-            raise UsageError(f"-o {path}: the name must end in .pt2")
+            raise InputError(f"-o {path}: the name must end in .pt2")
         if os.path.isdir(path) or not os.access(os.path.dirname(path) or ".", os.W_OK):
-            raise UsageError(f"-o {path}: no file can be written there")
+            raise InputError(f"-o {path}: no file can be written there")
         sys.stdout.write(write(make_model(options.model, dict(options.arg)), make_example(options.example), path))
-    except UsageError as error:
+    except InputError as error:
         if options.traceback:
             raise
-        sys.exit(f"weft.export: {error}")
+        sys.exit(f"weft.export: {error}{'; --traceback shows where' if error.__cause__ else ''}")
 
 
 if __name__ == "__main__":

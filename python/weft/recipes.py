@@ -3,6 +3,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -16,6 +17,7 @@ from weft.installed import command
 from weft.toml import toml_of
 
 
+_FILE = "recipe.toml"
 Recipe = str | os.PathLike[str] | dict[str, Any]
 
 
@@ -44,7 +46,7 @@ def train(recipe: Recipe, ranks: int = 1, *, quiet: bool = False, **options: Any
         summary = os.path.join(folder, "summary.json")
         _run("train", recipe, ranks, {**options, "summary": summary}, folder, None if not quiet else subprocess.DEVNULL)
         with open(summary, encoding="utf-8") as file:
-            return json.load(file)
+            return json.loads(_without_place(file.read(), folder))
 
 
 def evaluate(recipe: Recipe, ranks: int = 1, **options: Any) -> dict[str, Any]:
@@ -73,8 +75,14 @@ def verify(recipe: Recipe, ranks: int = 1, **options: Any) -> dict[str, Any]:
 
 
 def _answer(name, recipe, ranks, options):
+    options = {key: value for key, value in options.items() if key != "quiet"}  # only train() prints
     with tempfile.TemporaryDirectory() as folder:
-        return json.loads(_run(name, recipe, ranks, {**options, "json": True}, folder, subprocess.PIPE))
+        return json.loads(_without_place(_run(name, recipe, ranks, {**options, "json": True}, folder, subprocess.PIPE), folder))
+
+
+def _without_place(text, folder):
+    """Names the file of a dict "the recipe"."""
+    return re.sub(re.escape(os.path.join(folder, _FILE)) + r"(:\d+:\d+)?", "the recipe", text)
 
 
 def _run(name, recipe, ranks, options, folder, output):
@@ -86,13 +94,16 @@ def _run(name, recipe, ranks, options, folder, output):
             if not isinstance(part, (str, int, float, os.PathLike, type(None))) or not is_text(str(part)):
                 raise InputError(f"{name}(): {key} is {shown(part)}; options are texts, numbers, True or False, and lists of them")
             arguments += [f"--{key.replace('_', '-')}"] if part is True else [f"--{key.replace('_', '-')}", str(part)] if part not in (None, False) else []
-    return run_command(arguments, output)
+    try:
+        return run_command(arguments, output)
+    except CommandError as error:
+        raise CommandError(_without_place(str(error), folder), error.status) from None
 
 
 def _file_of(recipe, folder):
     if not isinstance(recipe, dict):
         return _text_path(recipe)
-    path = os.path.join(folder, "recipe.toml")
+    path = os.path.join(folder, _FILE)
     with open(path, "w", encoding="utf-8") as file:
         file.write(toml_of(recipe))
     return path

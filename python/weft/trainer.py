@@ -4,8 +4,10 @@ from __future__ import annotations
 import atexit
 import json
 import os
+import re
 import tempfile
 import threading
+import time
 import weakref
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
@@ -79,34 +81,43 @@ class Trainer:
         function = loss_function(loss)
         tell = log and (lambda line: log(line))
         self._functions = [*described.functions, function, tell]  # C++ has them only as long as they are here
-        self._trainer = described.make(lambda blocks: _weft.Trainer(toml_of(sections), blocks, function, tell))
+        try:
+            self._trainer = described.make(lambda blocks: _weft.Trainer(toml_of(sections), blocks, function, tell))
+        except InputError as error:  # without the place in a text that the caller did not write
+            raise InputError(re.sub(r"^recipe:\d+:\d+: ", "", str(error))) from None
         self._counts_hits = function is None
-        self._data = self._running = None
+        self._data, self._calls, self._ended = None, {}, False
         _trainers.add(self)
         if notes and log and self.rank == 0:
             log(notes)
 
     def _call(self, method, *arguments):
-        """A method of the trainer in C++, unless one runs: on another thread, or that calls this one from a block."""
-        self._check_idle(method)
-        self._running = method
-        try:
-            return getattr(self._trainer, method)(*arguments)
-        finally:
-            self._running = None
+        """A method of the trainer in C++, unless one runs."""
+        return self._alone(method, getattr(self._trainer, method), *arguments)
 
-    def _check_idle(self, method):
-        if self._running:
-            raise InputError(f"{method}() while {self._running}() runs; a trainer is called by one thread, and not from its own modules")
+    def _alone(self, name, function, *arguments):
+        """What function() returns, unless a call runs: on another thread, or that calls this one from a block."""
+        mine = [name]
+        try:
+            running = self._calls.setdefault("runs", mine)  # not a Lock: Ctrl-C after its acquire() would leave it locked
+            if running is not mine:
+                raise InputError(f"{name}() while {running[0]}() runs; a trainer is called by one thread, and not from its own modules")
+            if self._ended and threading.current_thread() is not threading.main_thread():
+                raise InputError(f"{name}() while Python ends")
+            return function(*arguments)
+        finally:
+            if self._calls.get("runs") is mine:
+                del self._calls["runs"]
 
     # --- training ---
 
     def step(self, inputs: Inputs, target: torch.Tensor) -> Step:
         """One step on this rank's share of the global batch (`share`). `inputs` is a tensor, or a tuple of them. Returns a Step."""
-        inputs, target = _tensors(inputs), _target(target)
-        self._check_idle("step")
+        return self._alone("step", self._step, _tensors(inputs), _target(target))
+
+    def _step(self, inputs, target):
         self._stop_reading()
-        return self._call("step", inputs, target)
+        return self._trainer.step(inputs, target)
 
     def train(self, data: Any, steps: int | None = None, *, collate: Collate | None = None, shuffle: bool = True, workers: int = 0) -> Iterator[Step]:
         """Trains, and yields a Step after each one.
@@ -143,24 +154,24 @@ class Trainer:
 
     def _train_on_samples(self, data, steps, how):
         for _ in range(self._trainer.steps() - self.steps_done if steps is None else steps):
-            self._read(data, how)  # anew after a load, a step on other data
-            self._check_idle("train")
-            try:
-                step = self._call("next_step")
-            except BaseException:  # not later: an error of C++ that is kept there keeps what it went through
-                self._stop_reading(1.0)
-                raise
-            yield step
+            yield self._alone("train", self._next_step, data, how)
+
+    def _next_step(self, data, how):
+        self._read(data, how)  # anew after a load, a step on other data
+        try:
+            return self._trainer.next_step()
+        except BaseException:  # not later: an error of C++ that is kept there keeps what it went through
+            self._stop_reading(1.0)
+            raise
 
     def _read(self, data, how):
         if self._data is not None and self._data[0] is data and self._data[1] == how:
             return
         collate, shuffle, workers = how
-        self._check_idle("train")
         self._stop_reading()
         ended = threading.Event()
         dataset, fetch = _dataset(data, collate, ended)
-        self._call("read", dataset, shuffle, workers)
+        self._trainer.read(dataset, shuffle, workers)
         self._data = (data, how, fetch, ended)  # whose next samples are those of the next step
 
     def _stop_reading(self, limit_s=10.0):
@@ -168,6 +179,15 @@ class Trainer:
             self._data[3].set()
             self._data = None
             self._trainer.stop_reading(limit_s)
+
+    def _end(self, limit_s=10.0):
+        """Before Python ends: ends threads that read, and waits for a call of another thread, the last one."""
+        self._ended, end = True, time.monotonic() + limit_s
+        if (data := self._data) is not None:
+            data[3].set()
+            self._trainer.end_reading(limit_s)
+        while self._calls and time.monotonic() < end:
+            time.sleep(0.001)
 
     def evaluate(self, data: Any, *, collate: Collate | None = None) -> Evaluation:
         """The loss over a sequence of samples, of which each rank reads its share. With optimizer.ema, of the averaged weights."""
@@ -179,7 +199,14 @@ class Trainer:
 
     def predict(self, inputs: Inputs, *, gathered: bool = False) -> Any:
         """The model's outputs, on the CPU, for this rank's `inputs`, of any number; `gathered`: for those of all ranks."""
-        outputs = self._call("predict", _tensors(inputs), _flag(gathered, "gathered"))
+        tensors = _tensors(inputs)
+        is_empty = not _flag(gathered, "gathered") and all(value.dim() > 0 and len(value) == 0 for value in tensors)
+        if is_empty:  # a sample of zeros shows the outputs' shapes
+            tensors = [value.new_zeros((1, *value.shape[1:])) for value in tensors]
+        outputs = self._call("predict", tensors, gathered)
+        if not outputs:
+            raise InputError("predict(): no rank has a sample, so that the outputs' shapes are not known")
+        outputs = [value[:0] for value in outputs] if is_empty else outputs
         return outputs[0] if len(outputs) == 1 else tuple(outputs)
 
     @property
@@ -200,10 +227,11 @@ class Trainer:
 
     def load(self, path: Path, *, strict: bool = True) -> int:
         """Loads a checkpoint, also one of `weft train` or of other ranks and layouts. Returns the steps done."""
-        path = _path(path)
-        self._check_idle("load")
+        return self._alone("load", self._load, _path(path), _flag(strict, "strict"))
+
+    def _load(self, path, strict):
         self._stop_reading()
-        return self._call("load", path, _flag(strict, "strict"))
+        return self._trainer.load(path, strict)
 
     def load_weights(self, path: Path, *, names: dict[str, str] | None = None, skip: str | Sequence[str] = ()) -> None:
         """Starts from the weights in a file or a checkpoint; `names`: {name in the file: name in the model}, '*' for any text.
@@ -289,10 +317,10 @@ class Trainer:
 
 
 @atexit.register
-def _stop_reading():
+def _end_all():
     """Before Python ends: its end would stop threads that are in a data set with an exception that C++ cannot pass on."""
     for trainer in list(_trainers):
-        trainer._stop_reading()
+        trainer._end()
 
 
 def _sections(given, recipe):

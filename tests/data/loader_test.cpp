@@ -287,6 +287,20 @@ TEST(Loader, EndsPromptlyWhateverItsThreadIsDoing) {
   }
 }
 
+TEST(Loader, EndsWhileAThreadTakes) {
+  for (const int workers : {1, 2}) {
+    auto dataset = std::make_shared<Counting>(100, Counting::Options{.delay = std::chrono::milliseconds(200)});
+    Loader loader(dataset, Sampler(100, {}), {.workers = workers});
+    auto taker = std::async(std::launch::async, [&] { return loader.next(); });
+    while (dataset->calls == 0) std::this_thread::yield();
+    auto other = std::async(std::launch::async, [&] { loader.end(std::chrono::seconds(5)); });
+    loader.end(std::chrono::seconds(5));
+    other.get();
+    EXPECT_THROW(taker.get(), Error);
+    EXPECT_THROW(loader.next(), Error);
+  }
+}
+
 TEST(Loader, SeveralThreadsMayTake) {
   auto dataset = std::make_shared<Counting>(400);
   Loader loader(dataset, Sampler(400, {}), {});

@@ -141,6 +141,12 @@ std::vector<Refused> refused_calls() {
       {[] { embedding(ones(2), parameter(ones(3, 4)), {}); }, "embedding: ids is Float [2]; it must be int64 or int32 on cpu"},
       {[] { class_loss(ones(3, 4), ids(2), -100); }, "loss: target is Long [2]; it must be [3] on cpu"},
       {[] { cross_entropy({ones(3, 4)}, ids(3).to(at::kInt)); }, "loss: target is Int [3]; it must be class ids, Long"},
+      {[] { cross_entropy({ones(3, 4)}, ones(3)); },
+       "loss: target is Float [3], logits are Float [3, 4]: class ids must be int64 (Long); floats are a probability per "
+       "class"},
+      {[] { cross_entropy({ones(2, 5, 4)}, ids(2, 4)); },
+       "loss: target is Long [2, 4], logits are Float [2, 5, 4]: classes are the last dimension, unlike in PyTorch; "
+       "logits.movedim(1, -1) has them there"},
       {[] { count_hits({ones(3, 4)}, ids(1)); }, "loss: target is Long [1]; it must be [3] on cpu"},
       {[] { linear(ones(2, 8), parameter(ones(3, 8), true), &parameter(ones(1), true)); },
        "linear layer: bias is Float [1]; it must be [3] on cpu"},

@@ -4,7 +4,7 @@ import pytest
 
 import weft
 
-DEADLINE_S = 20
+DEADLINE_S = 60
 
 
 @pytest.fixture(scope="module")

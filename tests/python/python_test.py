@@ -25,7 +25,7 @@ def main():
                 (at.site / path.name).symlink_to(path)
         (at.site / "pytest.pth").write_text(f"{PYTEST}\n")
         shutil.copytree(HERE, at.home / "tests", ignore=shutil.ignore_patterns("python_test.py", "__pycache__"))
-        for page in ("python_modules", "migrate", "recipes"):
+        for page in ("python_modules", "migrate", "recipes", "exported"):
             shutil.copy(HERE.parents[1] / "docs" / f"{page}.md", at.home / "tests")
         figures = at.home / "figures"
         figures.touch()

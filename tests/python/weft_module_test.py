@@ -141,6 +141,32 @@ def test_same_bits_as_the_command(tmp_path, monkeypatch):
     assert steps[-1].loss == summary["loss"]
 
 
+def test_exported_transformers(tmp_path, monkeypatch):
+    """GPT-2 by the page's module, trained by the command, and its tied weights back in Python; refused without that module."""
+    from safetensors.torch import load_model
+    from transformers import GPT2Config, GPT2LMHeadModel
+
+    from weft.export import export
+
+    page = (pathlib.Path(__file__).parent / "exported.md").read_text(encoding="utf-8")
+    scope = {"torch": torch}
+    exec(re.search(r"```python\n(class Logits.*?)```", page, re.DOTALL)[1], scope)
+    make = lambda: GPT2LMHeadModel(GPT2Config(vocab_size=64, n_positions=8, n_embd=8, n_layer=1, n_head=2))  # noqa: E731
+    monkeypatch.chdir(tmp_path)
+    model, ids = scope["Logits"](make()), torch.zeros(2, 8, dtype=torch.int64)
+    export(model, ids, "gpt2.pt2")
+    with pytest.raises(weft.InputError, match="give the model its mask, as in docs/exported.md, Hugging Face"):
+        model.forward = lambda ids: model.model(input_ids=ids, use_cache=False).logits
+        export(model, ids, "gpt2.pt2")
+    del model.forward
+    (tmp_path / "ids").write_bytes(bytes(part for i in range(64) for part in (i, 0)) * 20)
+    weft.train({"model": {"name": "exported", "path": "gpt2.pt2", "inputs": "tokens", "context": 8, "vocabulary": 64},
+                "data": {"name": "tokens", "path": "ids", "tokenizer": "uint16", "evaluation": 0.5}, "batch": {"global": 8},
+                "run": {"steps": 2, "threads": 1}, "optimizer": {"lr": 0.1}}, quiet=True, save="w.safetensors")
+    before = model.model.lm_head.weight.clone()
+    assert not any(load_model(model, "w.safetensors")) and not torch.equal(model.model.lm_head.weight, before)
+
+
 def test_batch_norm_and_evaluation():
     """Statistics as PyTorch's, also in an evaluation; flags of frozen modules stay."""
     torch.manual_seed(2)
@@ -154,6 +180,7 @@ def test_batch_norm_and_evaluation():
     peer.eval()
     inputs = torch.stack([row[0] for row in data])
     assert torch.allclose(trainer.predict(inputs), peer(inputs), atol=1e-6)
+    assert trainer.predict(inputs[:0]).shape == (0, 3)
     assert trainer.evaluate(data).loss == pytest.approx(F.cross_entropy(peer(inputs), torch.stack([row[1] for row in data])).item(), abs=1e-6)
     assert all(module.training for module in net.modules())
     state = trainer.state_dict()
@@ -466,6 +493,38 @@ def test_threads():
     assert len(ticks) > 10
 
 
+def test_threads_that_call_at_once():
+    """One is in the trainer; the others are told so, or come after it."""
+    inside, most, refused, ends = [], [], [], time.monotonic() + 0.3
+
+    class Watched(torch.nn.Linear):
+        def forward(self, x):
+            inside.append(1)
+            most.append(len(inside))
+            time.sleep(1e-4)
+            inside.pop()
+            return super().forward(x)
+
+    def call():
+        while time.monotonic() < ends:
+            try:
+                trainer.predict(torch.zeros(2, 4))
+            except weft.InputError as error:
+                refused.append(str(error))
+
+    trainer, interval = weft.Trainer(Watched(4, 4), batch=4, run=RUN, log=None), sys.getswitchinterval()
+    threads = [threading.Thread(target=call) for _ in range(4)]
+    sys.setswitchinterval(1e-6)
+    try:
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    finally:
+        sys.setswitchinterval(interval)
+    assert max(most) == 1 and set(refused) == {"predict() while predict() runs; a trainer is called by one thread, and not from its own modules"}
+
+
 def resident():
     with open("/proc/self/statm", encoding="ascii") as file:
         return int(file.read().split()[1]) * 4096
@@ -501,8 +560,9 @@ def test_recipes():
     recipe["data"] = {"name": "tokens", "path": "none", "tokenizer": "uint16"}
     assert weft.memory(recipe, 2)["world"] == 2
     assert weft.simulate(recipe, 2, hardware="h100_node")["step_s"] > 0
-    assert weft.plan(recipe, 2, hardware="h100_node")["best"]
-    with pytest.raises(weft.CommandError, match="optimizer.lr") as found:
+    planned = weft.plan(recipe, 2, hardware="h100_node", quiet=True)
+    assert planned["best"] and planned["recipe"] == "the recipe"
+    with pytest.raises(weft.CommandError, match="the recipe: optimizer.lr") as found:
         weft.memory({**recipe, "optimizer": {"lr": "fast"}})
     assert found.value.status == 1
 
@@ -677,7 +737,9 @@ def test_rates_without_a_length():
     """Warm-up and steps of the rate need no run's length."""
     def rates(**optimizer):
         trainer = weft.Trainer(torch.nn.Linear(4, 4), batch=8, optimizer={"lr": 1.0, **optimizer}, run=RUN, log=None)
-        return [step.learning_rate for step in trainer.train(Rows(), 4)]
+        steps = list(trainer.train(Rows(), 4))
+        assert repr(steps[3]).startswith("Step(step=4, samples=32, loss=")
+        return [step.learning_rate for step in steps]
 
     assert rates(warmup=4) == [0.25, 0.5, 0.75, 1.0] == rates(warmup="32 samples")
     assert rates(decay="step", decay_every=2, decay_factor=0.5) == [1.0, 1.0, 0.5, 0.5]
@@ -725,15 +787,23 @@ for step in trainer.train(Slow(), 2, workers=int(sys.argv[1])): pass
         assert "KeyboardInterrupt" in errors and process.returncode == -signal.SIGINT and time.monotonic() - begin < 5
 
 
-def test_exit_while_a_thread_reads():
+@pytest.mark.parametrize(("workers", "daemon"), [(2, False), (0, True), (2, True)])
+def test_exit_while_a_thread_reads(workers, daemon):
     code = """
-import time, torch, weft
+import sys, threading, time, torch, weft
+workers, daemon = map(int, sys.argv[1:])
+begun = threading.Event()
 class Slow(list):
     def __getitem__(self, i):
+        begun.set()
         time.sleep(0.05)
         return torch.ones(4), torch.tensor(0)
 trainer = weft.Trainer(torch.nn.Linear(4, 4), batch=4, run={"threads": 1}, log=None)
-for step in trainer.train(Slow(range(64)), 2, workers=2): pass
+def train(steps):
+    for step in trainer.train(Slow(range(64)), steps, workers=workers): pass
+threading.Thread(target=train, args=(1000,), daemon=True).start() if daemon else train(2)
+begun.wait()
 """
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
+    done = subprocess.run([sys.executable, "-c", code, str(workers), str(int(daemon))], capture_output=True, text=True, timeout=60,
+                          env={**os.environ, "MALLOC_PERTURB_": "165"})
     assert done.returncode == 0, done.stderr

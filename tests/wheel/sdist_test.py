@@ -9,6 +9,7 @@ import email
 import os
 import pathlib
 import re
+import shutil
 import sys
 import tarfile
 import tempfile
@@ -53,6 +54,19 @@ class Sdist(unittest.TestCase):
                          ("weft", f"2.11.{own}", ["torch==2.11.*", 'pyarrow==26.0.0; extra == "buckets"']))
         self.assertGreater(len(message.get_payload()), 1000)
 
+    def test_of_an_unpacked_one(self):
+        """Also in another repository, which tracks none of it."""
+        run(["git", "init", "--quiet", self.folder])
+        self.addCleanup(shutil.rmtree, self.folder / ".git")
+        (self.sources / "build-wheel").mkdir()
+        (self.sources / "build-wheel/made").touch()
+        again = run([self.python, "-B", self.sources / "python/weft_build.py", self.folder / "unpacked"]).strip()
+        self.assertEqual(pathlib.Path(again).read_bytes(), self.sdist.read_bytes())
+        (self.sources / "PKG-INFO").rename(self.folder / "PKG-INFO")
+        self.addCleanup((self.folder / "PKG-INFO").rename, self.sources / "PKG-INFO")
+        printed = run([self.python, "-B", self.sources / "python/weft_build.py", self.folder / "unpacked"], 1)
+        self.assertRegex(printed, rf"^weft: no sdist: {self.sources} is neither [^\n]*\n$")
+
     def requirements(self, python, status=0, **variables):
         kept = {key: value for key, value in os.environ.items() if key not in ("LIBTORCH_ROOT", "ARROW_ROOT", "PYTHONPATH")}
         return run([python, "-B", "-c", REQUIRED], status, env={**kept, **variables}, cwd=self.sources)
@@ -62,7 +76,10 @@ class Sdist(unittest.TestCase):
         python, lost = self.folder / "venv/bin/python", {"XDG_CACHE_HOME": "/nonexistent"}
         self.assertEqual(self.requirements(python, XDG_CACHE_HOME=str(CACHE.parent)), "[]\n")
         self.assertEqual(self.requirements(python, **lost), "['torch==2.11.*', 'pyarrow==26.0.0']\n")
-        self.assertEqual(self.requirements(python, **lost, LIBTORCH_ROOT="/a", ARROW_ROOT="/b"), "[]\n")
+        given = {"LIBTORCH_ROOT": f"{CACHE}/libtorch-2.11.0/torch", "ARROW_ROOT": f"{CACHE}/arrow-26.0.0/pyarrow"}
+        self.assertEqual(self.requirements(python, **lost, **given), "[]\n")
+        for variable in given:
+            self.assertEqual(self.requirements(python, 1, **lost, **{**given, variable: "/a"}).split(" is not ")[0], f"weft: {variable} = /a")
         installed = next((self.folder / "venv/lib").glob("python*")) / "site-packages/torch/include/torch/headeronly/version.h"
         installed.parent.mkdir(parents=True)
         for minor, expected in [(11, "['pyarrow==26.0.0']\n"), (12, "['torch==2.11.*', 'pyarrow==26.0.0']\n")]:

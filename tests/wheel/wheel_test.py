@@ -35,8 +35,15 @@ class Normed(torch.nn.Sequential):
         super().__init__(torch.nn.Conv2d(1, 2, 3), torch.nn.BatchNorm2d(2), torch.nn.Flatten(), torch.nn.Linear(72, 5))
 def broken(): raise ValueError("no such size\\nand more")
 class Words(torch.nn.Module):
-    def forward(self, ids): return {"logits": ids.float()}
+    def forward(self, ids): return {"logits": ids.float(), "count": 3}
+class Named(Net):
+    def forward(self, ids): return {"logits": super().forward(ids), "more": ids.float()}
+class Masked(Net):
+    def forward(self, ids): return super().forward(ids) * torch.vmap(lambda row: row > 0)(ids)[..., None]
+class Two(torch.nn.Module):
+    def forward(self, ids, more): return ids.float()
 made, one, number = Net(), torch.zeros(1, 8, dtype=torch.int64), 3
+pair = one, one
 def ids(): return torch.zeros(3, 8, dtype=torch.int64)
 '''
 # Arguments of weft.export, and the end of the line that it prints.
@@ -52,7 +59,10 @@ REFUSED = [
     (["nets:Net", "--example", "8xeight", "-o", "x.pt2"], "--example '8xeight' is no shape of one sample"),
     (["nets:Net", "--example", "nets:one", "-o", "x.pt2"], "has shape [1, 8]: a batch of two samples or more is needed"),
     (["nets:Net", "--example", "8", "-o", "x.pt2"], "the model does not take the example, torch.float32 [2, 8]: RuntimeError:"),
-    (["nets:Words", "--example", "int64:8", "-o", "x.pt2"], "the model returns a dict; weft needs a tensor"),
+    (["nets:Net", "--example", "nets:pair", "-o", "x.pt2"], "--example nets:pair is a tuple, not a tensor; several inputs: weft.Trainer takes tuples"),
+    (["nets:Two", "--example", "int64:8", "-o", "x.pt2"], "several inputs: weft.Trainer takes tuples of tensors"),
+    (["nets:Words", "--example", "int64:8", "-o", "net.pt2"], "the model returns an int; weft needs a tensor"),
+    (["nets:Masked", "--example", "int64:8", "-o", "net.pt2"], "give the model its mask, as in docs/exported.md"),
     (["nets:Fixed", "--example", "int64:8", "-o", "x.pt2"], "torch.export refuses the model: "),
     (["nets:Net", "--example", "int64:8", "-o", "x.bin"], "-o x.bin: the name must end in .pt2"),
     (["nets:Net", "--example", "int64:8", "-o", "lost/x.pt2"], "-o lost/x.pt2: no file can be written there"),
@@ -70,6 +80,20 @@ for arguments in json.load(sys.stdin):
     except SystemExit as end:
         print(json.dumps(end.code))
 '''
+# export() as a function, and what it refuses.
+CALLS = '''
+import nets, torch, weft
+from weft.export import export, export_loss
+for call in (lambda: export(nets.Net(), nets.one, "x.pt2"), lambda: export(nets.Net(), nets.pair, "x.pt2"),
+             lambda: export_loss(torch.nn.MSELoss(), torch.zeros(1, 2), torch.zeros(1, 2), "x.pt2")):
+    try:
+        call()
+    except weft.InputError as error:
+        print(error)
+'''
+CALLED = ["the example has shape [1, 8]: a batch of two samples or more is needed",
+          "the example is a tuple, not a tensor; several inputs: weft.Trainer takes tuples of tensors",
+          "an example has shape [1, 2]: a batch of two samples or more is needed"]
 
 
 class Wheel(unittest.TestCase):
@@ -141,10 +165,14 @@ class Wheel(unittest.TestCase):
 
     def test_export(self):
         page = re.search(r"```python\nimport torch\n\n\n(.*?)```", (ROOT / "docs/exported.md").read_text(), re.DOTALL)[1]
-        self.assertIn(f"\n\n\n{page}\n\n", (ROOT / "python/weft/export.py").read_text(), "weft.export and docs/exported.md differ")
+        calls = re.findall(r"def .*|inputs, batch = .*|torch\.export\.export\(.*dynamic_shapes=.*?\)(?=[\n,])", page)
+        self.assertEqual(len(calls), 5)
+        for call in calls:
+            self.assertIn(call, (ROOT / "python/weft/export.py").read_text(), "weft.export and docs/exported.md differ")
         exports = [["nets.py:Net", "--arg", "width=8", "--example", "int64:8", "-o", "net.pt2"],
                    ["nets:made", "--example", "nets:ids", "-o", "made.pt2"],
                    ["nets:Normed", "--example", "1x8x8", "-o", "normed.pt2"],
+                   ["nets:Named", "--example", "int64:8", "-o", "named.pt2"],
                    ["torch.nn:Linear", "--arg", "in_features=8", "--arg", "out_features=3", "--example", "8", "-o", "line.pt2"], *(arguments for arguments, _ in REFUSED)]
         printed = self.at.run("python", "-W", "ignore", "-c", EXPORTS, text=json.dumps(exports), TORCH_USE_RTLD_GLOBAL="1",
                               LD_LIBRARY_PATH=str(self.at.empty))
@@ -154,11 +182,15 @@ class Wheel(unittest.TestCase):
                          f'model = {{ {net}, context = 8, vocabulary = 64 }}\n')
         self.assertIn("made.pt2: 2384 parameters, torch.int64 [samples, 8] to [samples, 8, 64]", lines[1])
         self.assertIn("channels = 1, image_size = 8, classes = 5 }", lines[2])
-        self.assertIn('model = { name = "exported", path = "line.pt2", inputs = "arrays" }', lines[3])
-        for (arguments, expected), line in zip(REFUSED, lines[4:], strict=True):
+        self.assertIn('path = "named.pt2", inputs = "tokens", context = 8, vocabulary = 64 }', lines[3])
+        self.assertIn('model = { name = "exported", path = "line.pt2", inputs = "arrays" }', lines[4])
+        for (arguments, expected), line in zip(REFUSED, lines[5:], strict=True):
             self.assertIn(expected, line)
             self.assertEqual((line[:13], line.count("\n")), ("weft.export: ", 0), arguments)
-        self.train(net)
+        self.assertEqual({path.name for path in self.at.home.glob("*.p*t*")}, {f"{name}.pt2" for name in ("net", "made", "normed", "named", "line")})
+        self.train(net)  # also after exports that failed
+        self.train('name = "exported", path = "named.pt2", inputs = "tokens"')
+        self.assertEqual(self.at.run("python", "-W", "ignore", "-c", CALLS, TORCH_USE_RTLD_GLOBAL="1", LD_LIBRARY_PATH=str(self.at.empty)).splitlines()[-3:], CALLED)
 
     def test_other_torches(self):
         hidden = self.at.folder / "elsewhere" / "torch"

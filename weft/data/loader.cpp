@@ -199,11 +199,11 @@ void Loader::State::start() {
   }
 }
 
-/// Returns whether the next micro-batch is ready within the limit.
+/// Returns whether the next micro-batch is ready, or the loader has ended, within the limit.
 bool Loader::State::wait(std::unique_lock<std::mutex>& lock, std::chrono::milliseconds limit) {
   constexpr std::chrono::milliseconds kInterval{100};
   const auto end = std::chrono::steady_clock::now() + limit;
-  const auto is_ready = [&] { return slot(given).full; };
+  const auto is_ready = [&] { return slot(given).full || stopping; };
   while (options.while_waiting) {
     if (made.wait_for(lock, kInterval, is_ready)) return true;
     if (std::chrono::steady_clock::now() >= end) return false;
@@ -217,13 +217,14 @@ bool Loader::State::wait(std::unique_lock<std::mutex>& lock, std::chrono::millis
 /// Returns the next micro-batch that workers prepare.
 Batch Loader::State::take() {
   std::unique_lock lock(mutex);
-  if (threads.empty()) start();  // lazily: a rank in the middle of a pipeline needs no data
+  if (threads.empty() && !stopping) start();  // lazily: a rank in the middle of a pipeline needs no data
   const Stopwatch waiting;
   const std::chrono::milliseconds limit = time_limit(options.timeout_s);
   if (!wait(lock, limit)) {
     throw Error(fmt::format("loader: the dataset took longer than {} s for a micro-batch; check the disk it reads from",
                             options.timeout_s));
   }
+  if (stopping) throw Error("loader: it has ended; its data set is no longer read");
   waits.waited_s += waiting.seconds();
   Slot& first = slot(given);
   if (first.error) std::rethrow_exception(first.error);  // also at the next call
@@ -257,13 +258,15 @@ Loader::~Loader() { end(time_limit(std::min(state_->options.timeout_s, kLongestE
 
 void Loader::end(std::chrono::milliseconds limit) {
   State& s = *state_;
-  if (s.threads.empty()) return;
+  if (s.options.workers == 0) return;  // next() holds the lock while it reads
   std::unique_lock lock(s.mutex);
   s.stopping = true;
   s.taken.notify_all();
-  const bool all_ended = s.made.wait_for(lock, limit, [&] { return s.ended == s.threads.size(); });
+  s.made.notify_all();
+  std::vector<std::thread> threads = std::exchange(s.threads, {});  // of one of several calls
+  const bool all_ended = s.made.wait_for(lock, limit, [&] { return threads.empty() || s.ended == threads.size(); });
   lock.unlock();
-  for (std::thread& thread : std::exchange(s.threads, {})) all_ended ? thread.join() : thread.detach();
+  for (std::thread& thread : threads) all_ended ? thread.join() : thread.detach();
 }
 
 Batch Loader::next() {

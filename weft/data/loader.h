@@ -43,7 +43,7 @@ class Loader {
   Loader& operator=(const Loader&) = delete;
 
   /// Ends the threads: waits for work in progress (a micro-batch, or a share of one), at most `limit`. After that a thread
-  /// stuck in the dataset is abandoned, along with the dataset. Only the destructor may follow.
+  /// stuck in the dataset is abandoned, along with the dataset. Thread-safe: with workers, next() throws from then on.
   void end(std::chrono::milliseconds limit);
   /// Returns the next micro-batch of this rank: first to last of a step, then the next step's. Thread-safe. Throws what the
   /// dataset threw (again at each further call), and Error if nothing arrived within timeout_s.

@@ -44,6 +44,14 @@ void translate(std::exception_ptr thrown) {  // NOLINT(performance-unnecessary-v
   }
 }
 
+std::string text_of_step(const StepOfPython& step) {
+  return fmt::format(
+      "Step(step={}, samples={}, loss={:.6g}, targets={}, gradient_norm={:.6g}, learning_rate={:.6g}, skipped={}, "
+      "seconds={:.6g})",
+      step.step, step.samples, step.loss, step.targets, step.gradient_norm, step.learning_rate, step.skipped ? "True" : "False",
+      step.seconds);
+}
+
 }  // namespace
 
 PYBIND11_MODULE(_weft, module) {
@@ -73,6 +81,7 @@ PYBIND11_MODULE(_weft, module) {
       .def(py::init<int64_t, py::object>(), py::arg("size"), py::arg("fetch"));
 
   py::class_<StepOfPython>(module, "Step", "Results of a step.")
+      .def("__repr__", text_of_step)
       .def_readonly("step", &StepOfPython::step)
       .def_readonly("samples", &StepOfPython::samples)
       .def_readonly("loss", &StepOfPython::loss)
@@ -88,6 +97,7 @@ PYBIND11_MODULE(_weft, module) {
       .def("step", &PythonTrainer::step, py::arg("inputs"), py::arg("target"), unlocked)
       .def("read", &PythonTrainer::read, py::arg("data"), py::arg("shuffle"), py::arg("workers"), unlocked)
       .def("next_step", &PythonTrainer::next_step, unlocked)
+      .def("end_reading", &PythonTrainer::end_reading, py::arg("limit_s"), unlocked)
       .def("stop_reading", &PythonTrainer::stop_reading, py::arg("limit_s"), unlocked)
       .def(
           "evaluate",

@@ -135,8 +135,18 @@ StepOfPython PythonTrainer::step(const Tensors& inputs, const at::Tensor& target
   return timed([&] { return trainer_->step(Batch{.inputs = inputs, .target = target}); });
 }
 
+std::shared_ptr<Loader> PythonTrainer::loader() const {
+  const std::lock_guard lock(loader_mutex_);
+  return loader_;
+}
+
+void PythonTrainer::set_loader(std::shared_ptr<Loader> loader) {
+  const std::lock_guard lock(loader_mutex_);
+  loader_.swap(loader);  // the earlier one ends after the lock
+}
+
 void PythonTrainer::read(const std::shared_ptr<PythonDataset>& data, bool shuffle, int workers) {
-  loader_.reset();
+  set_loader(nullptr);
   LoaderOptions options = trainer_->loader_options();
   options.workers = workers;
   options.timeout_s = recipe_.run.timeout_s;
@@ -144,17 +154,22 @@ void PythonTrainer::read(const std::shared_ptr<PythonDataset>& data, bool shuffl
     const py::gil_scoped_acquire lock;
     if (PyErr_CheckSignals() != 0) throw py::error_already_set();
   };
-  loader_ = std::make_unique<Loader>(data, Sampler(data->size(), {.seed = recipe_.run.seed, .shuffle = shuffle}), options);
+  set_loader(std::make_shared<Loader>(data, Sampler(data->size(), {.seed = recipe_.run.seed, .shuffle = shuffle}), options));
+}
+
+void PythonTrainer::end_reading(double limit_s) const {
+  if (const std::shared_ptr<Loader> used = loader()) used->end(time_limit(limit_s));
 }
 
 void PythonTrainer::stop_reading(double limit_s) {
-  if (loader_) loader_->end(time_limit(limit_s));
-  loader_.reset();
+  end_reading(limit_s);
+  set_loader(nullptr);
 }
 
 StepOfPython PythonTrainer::next_step() {
-  if (!loader_) throw InputError("no data set is read; call read() first");
-  return timed([&] { return trainer_->step(*loader_); });
+  const std::shared_ptr<Loader> used = loader();
+  if (!used) throw InputError("no data set is read; call read() first");
+  return timed([&] { return trainer_->step(*used); });
 }
 
 void PythonTrainer::with_evaluated(const std::function<void()>& call) {
@@ -184,7 +199,7 @@ void PythonTrainer::save(const std::string& path, bool replace, bool in_backgrou
 }
 
 int64_t PythonTrainer::load(const std::string& path, bool strict) {
-  loader_.reset();
+  set_loader(nullptr);
   const LoadReport report = trainer_->load(path, {.strict = strict});
   for (const std::string& line : report.skipped) note(line);
   return report.step;

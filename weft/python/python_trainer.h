@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <mutex>
 #include <string>
 #include <utility>
 #include <vector>
@@ -59,7 +60,9 @@ class [[gnu::visibility("hidden")]] PythonTrainer {
   /// Sets what next_step() trains on, from the next step on; `shuffle`: in an order that depends on the seed alone.
   void read(const std::shared_ptr<PythonDataset>& data, bool shuffle, int workers);
   StepOfPython next_step();
-  /// Ends its threads (Loader::end()), which wait for Python's lock; read() begins anew.
+  /// Ends its threads (Loader::end()), which wait for Python's lock. Also while another thread is in next_step().
+  void end_reading(double limit_s) const;
+  /// The same, and read() begins anew.
   void stop_reading(double limit_s);
 
   EvaluationResult evaluate(const std::shared_ptr<PythonDataset>& data);
@@ -82,6 +85,8 @@ class [[gnu::visibility("hidden")]] PythonTrainer {
 
  private:
   void note(const std::string& line) const;
+  std::shared_ptr<Loader> loader() const;
+  void set_loader(std::shared_ptr<Loader> loader);
   template <class Step>
   StepOfPython timed(const Step& step);
   void with_evaluated(const std::function<void()>& call);
@@ -93,7 +98,8 @@ class [[gnu::visibility("hidden")]] PythonTrainer {
   int num_shards_ = 1;
   int64_t micro_batch_ = 1;  ///< samples per forward of an evaluation
   std::unique_ptr<Trainer> trainer_;
-  std::unique_ptr<Loader> loader_;
+  mutable std::mutex loader_mutex_;  ///< of the pointer below
+  std::shared_ptr<Loader> loader_;
 };
 
 }  // namespace weft::python

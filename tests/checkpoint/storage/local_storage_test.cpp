@@ -274,6 +274,9 @@ TEST(CheckpointFolder, IncompleteOnesAreIgnoredAndRemoved) {
   storage->write_text("notes.txt", "mine");
   EXPECT_EQ(complete_checkpoints(*storage), (std::vector<int64_t>{3, 20, 100}));
   EXPECT_NE(refusal([&] { read_checkpoint(*storage, "step-00000200"); }).find("not a complete checkpoint"), std::string::npos);
+  EXPECT_NE(refusal([&] { read_checkpoint(*storage, "nope"); }).find("/nope: no checkpoint is there"), std::string::npos);
+  EXPECT_NE(refusal([&] { read_checkpoint(*storage, ""); }).find("name one of them, such as the newest, step-00000100"),
+            std::string::npos);
   remove_incomplete(*storage);
   EXPECT_EQ(storage->list(""), (std::vector<std::string>{"notes.txt", "step-00000003", "step-00000020", "step-00000100"}));
   remove_checkpoint(*storage, "step-00000020");

@@ -175,7 +175,12 @@ TEST(WeightsFile, LooksIntoNestedStateDicts) {
     }
   }
   EXPECT_NE(refusal([&] { opened("}" + optimizer); }).find("it holds no named tensor, only 'optimizer'"), std::string::npos);
-  EXPECT_NE(refusal([&] { opened("K\x03"); }).find("it holds a Int"), std::string::npos);
+  EXPECT_NE(refusal([&] { opened("K\x03"); }).find("it holds a value of type Int"), std::string::npos);
+  const std::string module = refusal([&] { opened("cnets\nNet\n)\x81}" + text("training") + "K\x01sb"); });
+  EXPECT_NE(module.find("it holds a Python object, such as a whole module; save only the state dict, "
+                        "torch.save(torch.load(f, weights_only=False).state_dict(), g)"),
+            std::string::npos)
+      << module;
 }
 
 /// Programs also save arguments, counters and numbers, by classes that must not be looked up here.

@@ -19,7 +19,7 @@ namespace {
 constexpr const char* kPrefix = "step-";
 constexpr int64_t kMostMarkerBytes = 1 << 16;
 
-std::string below(const std::string& folder, const char* file) { return folder.empty() ? file : folder + "/" + file; }
+std::string below(const std::string& folder, const std::string& file) { return folder.empty() ? file : folder + "/" + file; }
 
 /// Marker for an index with that text.
 std::string marker_text(const std::string& index) {
@@ -86,6 +86,15 @@ bool is_complete(Storage& storage, const std::string& path) { return storage.has
 
 CheckpointIndex read_checkpoint(Storage& storage, const std::string& path) {
   if (!is_complete(storage, path)) {
+    const std::vector<std::string> names = storage.list(path);
+    if (names.empty()) throw InputError(fmt::format("{}: no checkpoint is there; name its folder", storage.full(path)));
+    const auto is_one = [&](const std::string& name) {
+      return checkpoint_step(name) && is_complete(storage, below(path, name));
+    };
+    if (const auto newest = std::find_if(names.rbegin(), names.rend(), is_one); newest != names.rend()) {
+      throw InputError(
+          fmt::format("{}: a folder of checkpoints; name one of them, such as the newest, {}", storage.full(path), *newest));
+    }
     throw InputError(fmt::format("{}: not a complete checkpoint: {}, written last, is missing; name a folder that has it",
                                  storage.full(path), kCompleteFile));
   }

@@ -67,9 +67,15 @@ TorchFile state_dict_in(const c10::IValue& dict, int deepest = 3) {
   return {.tensors = tensors_of(dict)};
 }
 
+/// Says what stands in place of a dict. Objects were made tuples (plain_pickle.h).
+std::string what_is(const c10::IValue& read) {
+  return read.isTuple() ? "it holds a Python object, such as a whole module"
+                        : fmt::format("it holds a value of type {}", read.tagKind());
+}
+
 TorchFile state_dict_of(const c10::IValue& read) {
   const c10::IValue* dict = dict_in(read);
-  if (dict == nullptr) throw InputError(fmt::format("it holds a {}", read.tagKind()));
+  if (dict == nullptr) throw InputError(what_is(read));
   TorchFile file = state_dict_in(*dict);
   if (file.tensors.empty()) throw InputError(fmt::format("it holds no named tensor, only {}", keys_of(*dict)));
   return file;
@@ -141,8 +147,8 @@ TorchFile read_torch_file(const std::string& path) {
                     path));
   }
   throw InputError(
-      fmt::format("{}: cannot read it as a state dict of torch.save(): {}; save only the state dict, as in "
-                  "torch.save(torch.load(f, weights_only=False)[\"model\"], g), or safetensors",
+      fmt::format("{}: cannot read it as a state dict of torch.save(): {}; save only the state dict, "
+                  "torch.save(torch.load(f, weights_only=False).state_dict(), g) for a whole module, or safetensors",
                   path, reason.substr(0, reason.find('\n'))));
 }
 

@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 
 #include <utility>
+#include <vector>
 
 #include "weft/base/error.h"
 #include "weft/nn/graph.h"
@@ -29,6 +30,22 @@ bool is_of_ids(const at::Tensor& target) { return !target.defined() || !target.i
 std::pair<at::Tensor, at::Tensor> logits_and_labels(const Tensors& outputs, const at::Tensor& target) {
   const bool of_ids = is_of_ids(target);
   return {checked_logits(outputs, target, of_ids), of_ids ? target : target.argmax(-1)};
+}
+
+/// Refuses class ids that are floats, and PyTorch's order of dimensions.
+void check_layout(const at::Tensor& logits, const at::Tensor& target, bool of_ids) {
+  if (!target.defined() || target.dim() != logits.dim() - 1) return;
+  const auto shapes = [&] {
+    return fmt::format("target is {}, logits are {}", type_and_shape(target), type_and_shape(logits));
+  };
+  if (!of_ids)
+    throw InputError(fmt::format("loss: {}: class ids must be int64 (Long); floats are a probability per class", shapes()));
+  std::vector<int64_t> others = logits.sizes().vec();
+  if (target.sizes() == at::IntArrayRef(others).slice(0, others.size() - 1)) return;
+  others.erase(others.begin() + 1);
+  if (target.sizes() == at::IntArrayRef(others))
+    throw InputError(fmt::format(
+        "loss: {}: classes are the last dimension, unlike in PyTorch; logits.movedim(1, -1) has them there", shapes()));
 }
 
 at::Tensor summed_loss(const at::Tensor& rows, const at::Tensor& target, double smoothing) {
@@ -63,6 +80,7 @@ at::Tensor checked_logits(const Tensors& outputs, const at::Tensor& target, bool
   const at::Tensor& logits = outputs.front();
   check.floats("logits", logits, 1);
   check.that(logits.size(-1) > 0, "logits", logits, "[..., classes] with at least one class");
+  check_layout(logits, target, of_ids);
   if (!of_ids && target.dim() > 0 && target.size(-1) != logits.size(-1))
     throw InputError(fmt::format("loss: targets for {} classes, logits of {}", target.size(-1), logits.size(-1)));
   check.sizes("target", target, of_ids ? logits.sizes().slice(0, logits.dim() - 1) : logits.sizes(), logits);
