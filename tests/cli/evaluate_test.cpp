@@ -3,6 +3,9 @@
 #include <nlohmann/json.hpp>
 
 #include "tests/cli/training.h"
+#include "weft/checkpoint/format/checkpoint_folder.h"
+#include "weft/checkpoint/format/index_json.h"
+#include "weft/checkpoint/storage/open_storage.h"
 
 namespace weft::evaluate_test {
 namespace {
@@ -118,6 +121,25 @@ TEST_F(WeftEvaluate, SaysInOneLineWhatIsMissing) {
   EXPECT_TRUE(contains(refused({path("nothing")}), path("nothing")));
   EXPECT_TRUE(contains(refused({path("saves"), "--set", "data.path=" + path("gone"), "-n", "2"}), path("gone")));
   EXPECT_TRUE(contains(refused({path("saves"), "--set", "model.layers=3"}), "model.layers is 2 there, 3 here"));
+}
+
+/// As the Python module and the C interface save: a run without data and metrics.
+TEST_F(WeftEvaluate, KnowsCheckpointsOfPrograms) {
+  trained();
+  const std::unique_ptr<Storage> storage = open_storage(path("saves"));
+  auto json = nlohmann::ordered_json::parse(read_text(path("saves/step-00000004/index.json")));
+  auto& run = json["registered"]["run"];
+  run.update({{"name", ""}, {"data", nlohmann::ordered_json::object()}});
+  run["recipe"]["data.path"] = "program";
+  complete_checkpoint(*storage, "step-00000004", parse_index(json.dump(), "test"));
+  for (const char* command : {"list", "show"}) {
+    const CommandResult result = run_weft({"checkpoint", command, path("saves")});
+    EXPECT_TRUE(contains(result.out, "saved by a program after step 4\n")) << result.out << result.err;
+  }
+  const CommandResult refused = run_weft({"evaluate", path("saves")});
+  EXPECT_EQ(refused.out, "");
+  EXPECT_TRUE(contains(refused.err, "step-00000004: saved by a program, which has the data; load and evaluate it there"));
+  evaluated({path("saves"), path("r.toml"), "--set", "data.path=" + path("text")});
 }
 
 }  // namespace

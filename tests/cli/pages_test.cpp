@@ -114,6 +114,10 @@ TEST(ShippedRecipes, AreFoundByName) {
             std::string::npos)
       << wrong.err;
   EXPECT_NE(run_weft({"train", "gtp.toml"}, elsewhere).err.find("cannot read the recipe 'gtp.toml'"), std::string::npos);
+  EXPECT_EQ(run_weft({"train", "recipes/gpt.toml"}, elsewhere).err,
+            "weft: cannot read 'recipes/gpt.toml': No such file or directory; write 'gpt' for the one that weft ships\n");
+  EXPECT_NE(run_weft({"simulate", "gpt", "--hardware", "hardware/h100_node.toml"}, elsewhere).err.find("write 'h100_node'"),
+            std::string::npos);
 }
 
 }  // namespace

@@ -90,14 +90,17 @@ TEST(Composition, InvalidCombinationsAreRefusedWithAdvice) {
        "micro-batch; leave one of them out"},
       {"losses in chunks elsewhere",
        {.model = "mine", .loss_chunk = 8},
-       "layout.loss_chunk = 8: the last block of model 'mine' does not make its losses itself (Block::can_chunk_loss()), or "
-       "its "
-       "loss, hits or top5 are not those of vocabulary_cross_entropy() and vocabulary_hits(); use 0"},
+       "layout.loss_chunk = 8: model 'mine' makes its logits whole; use 0, or gpt, llama, or in C++ a last block with "
+       "Block::can_chunk_loss() and the loss and hits of vocabulary_cross_entropy() and vocabulary_hits()"},
       {"all together", with(gpt, 4, 4, true), ""},
       {"nothing asked of a plain model", with(plain, 1, 1, true), ""},
       {"tokens that are not known", with({.model = "mine", .has_splits = true, .has_sequences = true}, 3, 5, true), ""},
       {"no split table", with(plain, 1, 2),
-       "layout.tp = 2: model 'mine' has no split rules; use tp = 1, or give it rules (Model::splits)"},
+       "layout.tp = 2: model 'mine' has no layers that ranks share; use tp = 1, or a gpt, llama or exported model, or "
+       "Model::splits of a model in C++"},
+      {"no patterns", with({.model = "exported"}, 1, 2),
+       "layout.tp = 2: model 'exported' has no layers that ranks share; use tp = 1, or name layers in model.tp_columns, "
+       "tp_rows and tp_vocabulary (docs/exported.md)"},
       {"no sequences", with(plain, 2, 1),
        "layout.cp = 2: model 'mine' does not read sequences that ranks can share; use cp = 1"},
       {"statistics", with(normed, 2, 1),
@@ -118,8 +121,8 @@ TEST(Composition, InvalidCombinationsAreRefusedWithAdvice) {
       {"nothing to normalise", synchronised([](CompositionFacts& f) { f.has_statistics = false; }),
        "layout.sync_batch_norm = \"all\": model 'net' has no BatchNorm; leave it out"},
       {"statistics apart", synchronised([](CompositionFacts& f) { f.apart = "bn"; }),
-       "layout.sync_batch_norm = \"all\": block 'bn' of model 'net' keeps running statistics per rank; use "
-       "weft's BatchNorm2d or batch_norm() and override Block::can_join_batches, or leave it out"},
+       "layout.sync_batch_norm = \"all\": block 'bn' of model 'net' normalises each rank's samples alone; leave it out, or "
+       "use cnn, resnet, or weft's BatchNorm2d with Block::can_join_batches() in C++"},
       {"slots over one axis", synchronised([](CompositionFacts& f) {
          f.reproducible = true;
          f.sync = SyncBatchNorm::dp;

@@ -121,7 +121,7 @@ TEST(FinalTable, ShowsWhetherTheTargetWasReached) {
 
 TEST(ProgressBar, ShowsEverythingWhereThereIsRoom) {
   EXPECT_EQ(progress_bar(report(500, 2000), 110),
-            " 500/2000  [==========>                             ]  loss 2.3457  12.3 k images/s  lr 0.0003  83 s left");
+            " 500/2000  [==========>                             ]  loss 2.3457  12.3 k samples/s  lr 0.0003  83 s left");
 }
 
 TEST(ProgressBar, FitsEveryWidthAndKeepsTheCounterLongest) {
@@ -235,14 +235,14 @@ TEST(Progress, LogHasPlainLinesAtSensibleIntervals) {
 
 TEST(Progress, LineAndEndOfLine) {
   StepReport one = report(5, 20);
-  EXPECT_EQ(progress_line(one), "step  5/20  loss 2.3457  12.3 k images/s  lr 0.0003  83 s left");
+  EXPECT_EQ(progress_line(one), "step  5/20  loss 2.3457  12.3 k samples/s  lr 0.0003  83 s left");
   one.norm = 0.81234;
-  EXPECT_EQ(progress_line(one), "step  5/20  loss 2.3457  norm 0.812  12.3 k images/s  lr 0.0003  83 s left");
+  EXPECT_EQ(progress_line(one), "step  5/20  loss 2.3457  norm 0.812  12.3 k samples/s  lr 0.0003  83 s left");
   one.seconds_left = 130;
   one.steps = 200'000;
-  EXPECT_EQ(progress_line(one), "step      5/200000  loss 2.3457  norm 0.812  12.3 k images/s  lr 0.0003") << "80 columns";
+  EXPECT_EQ(progress_line(one), "step      5/200000  loss 2.3457  norm 0.812  12.3 k samples/s  lr 0.0003") << "80 columns";
   one.samples_per_s = 3.27;
-  EXPECT_NE(progress_line(one).find("  3.27 images/s"), std::string::npos) << progress_line(one);
+  EXPECT_NE(progress_line(one).find("  3.27 samples/s"), std::string::npos) << progress_line(one);
   one.loss = 26964664;
   EXPECT_NE(progress_line(one).find("loss 2.696e+07"), std::string::npos) << progress_line(one);
   EXPECT_EQ(evaluation_line({.step = 5, .steps = 20, .loss = 1.5, .accuracy = {}, .seconds = 0.25}),
@@ -269,7 +269,7 @@ TEST(FinalTable, HoldsTimeRateLossAccuracyMemoryAndCommunication) {
   EXPECT_EQ(final_table(final_report()),
             "  model          cnn, 3.30 M parameters, 2 ranks with 1 thread each\n"
             "  time           2 min 05 s (2000 steps)\n"
-            "  rate           12.3 k images/s\n"
+            "  rate           12.3 k samples/s\n"
             "  loss           0.2512\n"
             "  evaluation     loss 0.2712\n"
             "  accuracy       91.23 %\n"

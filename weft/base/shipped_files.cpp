@@ -46,9 +46,18 @@ std::vector<std::string> shipped_names(const std::string& folder) {
 
 std::string shipped_or_own(const std::string& folder, const std::string& name) {
   const bool is_word = !name.empty() && name.find_first_of("/.") == std::string::npos;
-  if (!is_word || is_there(name)) return name;
+  if (name.empty() || is_there(name)) return name;
   const std::vector<std::string> names = shipped_names(folder);
-  if (std::find(names.begin(), names.end(), name) != names.end()) return (shipped_folder(folder) / (name + ".toml")).string();
+  const auto is_shipped = [&](const std::string& word) { return std::find(names.begin(), names.end(), word) != names.end(); };
+  if (!is_word) {
+    const fs::path path(name), stem = path.stem();
+    if (path.extension() == ".toml" && is_shipped(stem.string())) {
+      throw InputError(fmt::format("cannot read '{}': No such file or directory; write '{}' for the one that weft ships",
+                                   shortened(name, 1000), stem.string()));
+    }
+    return name;
+  }
+  if (is_shipped(name)) return (shipped_folder(folder) / (name + ".toml")).string();
   if (names.empty()) return name;
   throw InputError(fmt::format("'{}' is neither a file here nor one of weft's own {}; did you mean '{}'? Available: {}",
                                shortened(name), folder, nearest(name, names), fmt::join(names, ", ")));

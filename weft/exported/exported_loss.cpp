@@ -42,6 +42,7 @@ ExportedLoss of_classes(const ExportedGraph& model, const ExportedModelOptions& 
           .hits = count_hits,
           .top5 = top5_of(classes),
           .target = std::move(target),
+          .classes = classes,
           .options = {model_option("loss", o.loss)}};
 }
 

@@ -14,6 +14,7 @@ struct ExportedLoss {
   Loss loss;
   Hits hits = {}, top5 = {};              ///< empty: the outputs are no logits
   ExportedArray target = {};              ///< what it compares outputs with
+  int64_t classes = 0;                    ///< of logits of arrays, whose targets are below; otherwise 0
   std::vector<ModelOption> options = {};  ///< by which checkpoints know it
 };
 

@@ -201,7 +201,9 @@ ExportedArrays exported_arrays(const ExportedModelOptions& o) {
   const ExportedGraph graph = read_graph(file.program(), o.path);
   check_input(graph, o);
   check_output(graph, o);
-  return {.input = array_of(graph, graph.inputs.front(), "its input"), .target = exported_loss(graph, o).target};
+  ExportedLoss loss = exported_loss(graph, o);
+  return {
+      .input = array_of(graph, graph.inputs.front(), "its input"), .target = std::move(loss.target), .classes = loss.classes};
 }
 
 ExportedSize exported_size(const std::string& path) {

@@ -24,6 +24,7 @@ Model exported_model(const ExportedModelOptions& options);
 /// What the model takes and learns from.
 struct ExportedArrays {
   ExportedArray input, target;
+  int64_t classes = 0;  ///< as ExportedLoss::classes
 };
 /// Reads the file's shapes. Throws as exported_model() does for them.
 ExportedArrays exported_arrays(const ExportedModelOptions& options);

@@ -200,7 +200,7 @@ void PythonTrainer::save(const std::string& path, bool replace, bool in_backgrou
 
 int64_t PythonTrainer::load(const std::string& path, bool strict) {
   set_loader(nullptr);
-  const LoadReport report = trainer_->load(path, {.strict = strict});
+  const LoadReport report = trainer_->load(path, {.strict = strict, .loosely = "strict=False"});
   for (const std::string& line : report.skipped) note(line);
   return report.step;
 }

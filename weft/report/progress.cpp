@@ -19,7 +19,7 @@ constexpr const char* kEraseToEnd = "\x1b[K";
 
 std::string rate(double samples_per_s, double tokens_per_s) {
   if (tokens_per_s > 0) return fmt::format("{} tokens/s", format_count(tokens_per_s));
-  return fmt::format("{} images/s", format_count(samples_per_s));
+  return fmt::format("{} samples/s", format_count(samples_per_s));
 }
 
 /// Whole seconds: tenths would flicker.

@@ -95,8 +95,9 @@ class Exported(unittest.TestCase):
         self.assertEqual(split.keys(), first.keys())
         for name, before in first.items():
             torch.testing.assert_close(split[name] - before, whole[name] - before, rtol=1e-3, atol=1e-7, msg=lambda text: f"{name}: {text}")
-        rest = train(self.file_of("mixed"), "one", *saves["split"])[0]
-        self.assertLessEqual(runs.difference(rest, self.losses("mixed")[1:]), runs.TOLERANCE)
+        for layout, *more in (["one", "model.tp_columns=", "model.tp_rows=", "model.tp_vocabulary="], ["pp 2", "model.blocks=embedding, mlp"]):
+            rest = train(self.file_of("mixed"), layout, *saves["split"], "save.every=9", "save.on_end=false", *more)[0]
+            self.assertLessEqual(runs.difference(rest, self.losses("mixed")[1:]), runs.TOLERANCE)
 
     def test_transposed_layers_that_cannot_be_split_are_refused(self):
         cases = {
@@ -155,7 +156,7 @@ class Exported(unittest.TestCase):
         again = self.exported("again", self.make("depth"), False).with_suffix(".pt2")
         saves = [f"save.folder={self.folder}/resumed", "save.every=1"]
         train(self.file_of("depth"), "one", *saves, "run.steps=1")
-        rest = train(self.file_of("depth"), "pp 2", *saves, f"model.path={again}", f"model.weights={again}")[0]
+        rest = train(self.file_of("depth"), "pp 2", *saves, f"model.path={again}", f"model.weights={again}", "model.blocks=wide, head")[0]
         self.assertEqual(rest, self.losses("depth")[1:])
 
     def test_other_commands_take_such_a_recipe(self):

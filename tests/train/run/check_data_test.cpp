@@ -210,6 +210,14 @@ TEST_F(CheckData, Arrays) {
   EXPECT_EQ(damaged.sets.at(0).damaged.size(), 18U);
   EXPECT_EQ(damaged.sets.at(0).damaged.at(0), "sample 0: a number is not finite");
   EXPECT_TRUE(stops_training(damaged));
+  std::vector<int64_t> labels(40, 11);
+  labels[2] = 12, labels[5] = -1, labels[7] = -100;  // 2 targets per sample, of 12 classes; -100 is ignored
+  folder_.write("targets.npy", test::npy_of("<i8", "20, 2", {reinterpret_cast<const char*>(labels.data()), 320}));
+  Recipe of_classes = recipe;
+  of_classes.model.loss = "cross_entropy";
+  EXPECT_EQ(check_data(of_classes).sets.at(0).damaged,
+            (std::vector<std::string>{"sample 1: target 12 is not one of the model's 12 classes",
+                                      "sample 2: target -1 is not one of the model's 12 classes"}));
 }
 
 }  // namespace

@@ -126,7 +126,7 @@ TEST(ReproducibleTp, RefusesWhatItDoesNotGoWith) {
       {{.layout = {.tp_chunks = -3}}, "layout: tp_chunks = -3; must be at least 1"},
       {{.reproducible_tp = 4, .layout = {.precision = Precision::bf16}}, "use layout.precision = \"fp32\""},
       {{.reproducible_tp = 4},
-       "has no split rules",
+       "has no layers that ranks share",
        1,
        1,
        [] {

@@ -50,8 +50,9 @@ TEST(KeepRules, ALossThatIsNoNumberIsNotTheBest) {
 TEST(RecipeChanges, ListComputationKeysOnly) {
   for (const char* key : {"model.width", "data.name", "batch.global", "optimizer.lr", "run.seed"})
     EXPECT_FALSE(may_change(key)) << key;
-  for (const char* key : {"layout.tp", "model.path", "model.loss", "run.steps", "run.threads", "data.path", "batch.micro",
-                          "save.every", "run.evaluate_every"}) {
+  for (const char* key :
+       {"layout.tp", "model.path", "model.loss", "model.blocks", "model.tp_columns", "model.tp_rows", "model.tp_vocabulary",
+        "run.steps", "run.threads", "data.path", "batch.micro", "save.every", "run.evaluate_every"}) {
     EXPECT_TRUE(may_change(key)) << key;
   }
   EXPECT_EQ(

@@ -297,7 +297,7 @@ std::function<Model()> with(const SplitTable& table) {
 INSTANTIATE_TEST_SUITE_P(
     Tables, ModuleSplitRefuses,
     ::testing::Values(
-        Refused{"no_table", with({}), "layout.tp = 2: model 'net' has no split rules"},
+        Refused{"no_table", with({}), "layout.tp = 2: model 'net' has no layers that ranks share"},
         Refused{"no_layer", with({{.layer = "7"}}), "layer 7: its split table has a rule for it, but no layer of that name"},
         Refused{"two_rules", with({{.layer = "1"}, {.layer = "*"}}), "layer 1: two rules of the split table match it"},
         Refused{"segments", with({{.layer = "1", .segments = {16, 14}}}),

@@ -42,6 +42,10 @@ std::string state_text(const CheckpointIndex& index, const std::string& path) {
   const auto text = run_state_in(index.texts);
   if (!text) return "";
   const RunState state = parse_run_state(*text, path);
+  if (is_of_program(state)) {
+    return fmt::format("{}saved by a program after step {:.0f}",
+                       state.name.empty() ? "" : fmt::format("run '{}', ", state.name), state.clock.steps);
+  }
   std::string line = fmt::format("run '{}', epoch {:.2f}, {}, loss {:.4f}", state.name, state.clock.epochs,
                                  format_duration(state.clock.seconds), state.loss);
   if (state.evaluation && static_cast<double>(state.evaluation->step) == state.clock.steps) {

@@ -21,8 +21,6 @@ namespace weft {
 
 namespace {
 
-constexpr int64_t kIgnoreIndex = -100;
-
 /// Returns whether the target has class ids; otherwise it has class probabilities.
 bool is_of_ids(const at::Tensor& target) { return !target.defined() || !target.is_floating_point(); }
 

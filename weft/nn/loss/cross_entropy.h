@@ -5,6 +5,8 @@
 
 namespace weft {
 
+inline constexpr int64_t kIgnoreIndex = -100;  ///< a target that does not count
+
 /// Cross entropy of logits [..., classes] against target [...] of class ids, summed over the targets other than -100; or
 /// against target [..., classes] of class probabilities, float32, all of which count.
 LossValue cross_entropy(const Tensors& outputs, const at::Tensor& target);

@@ -15,8 +15,9 @@ namespace {
 
 std::string needs_splits(const CompositionFacts& f) {
   if (f.tp == 1 || f.has_splits) return {};
-  return fmt::format("layout.tp = {}: model '{}' has no split rules; use tp = 1, or give it rules (Model::splits)", f.tp,
-                     f.model);
+  const char* may = f.model == "exported" ? "name layers in model.tp_columns, tp_rows and tp_vocabulary (docs/exported.md)"
+                                          : "a gpt, llama or exported model, or Model::splits of a model in C++";
+  return fmt::format("layout.tp = {}: model '{}' has no layers that ranks share; use tp = 1, or {}", f.tp, f.model, may);
 }
 
 std::string sequences_for_cp(const CompositionFacts& f) {
@@ -62,8 +63,8 @@ std::string parts_for_reproducible(const CompositionFacts& f) {
 std::string splits_for_reproducible(const CompositionFacts& f) {
   if (f.reproducible_tp == 0 || f.has_splits) return {};
   return fmt::format(
-      "run.reproducible_tp = {}: model '{}' has no split rules; leave it out, or give it rules "
-      "(Model::splits)",
+      "run.reproducible_tp = {}: model '{}' has no layers that ranks share; leave it out, or use gpt, llama, or Model::splits "
+      "of a model in C++",
       f.reproducible_tp, f.model);
 }
 
@@ -128,8 +129,8 @@ std::string statistics_for_sync(const CompositionFacts& f) {
 std::string joined_blocks_for_sync(const CompositionFacts& f) {
   if (f.sync == SyncBatchNorm::none || f.apart.empty()) return {};
   return fmt::format(
-      "layout.sync_batch_norm = \"{}\": block '{}' of model '{}' keeps running statistics per rank; use "
-      "weft's BatchNorm2d or batch_norm() and override Block::can_join_batches, or leave it out",
+      "layout.sync_batch_norm = \"{}\": block '{}' of model '{}' normalises each rank's samples alone; leave it out, or use "
+      "cnn, resnet, or weft's BatchNorm2d with Block::can_join_batches() in C++",
       kSyncBatchNorms.of(f.sync), f.apart, f.model);
 }
 
@@ -205,8 +206,8 @@ std::string own_norms_for_master(const CompositionFacts& f) {
 std::string head_for_chunks(const CompositionFacts& f) {
   if (f.loss_chunk == 0 || f.chunks_loss) return {};
   return fmt::format(
-      "layout.loss_chunk = {}: the last block of model '{}' does not make its losses itself (Block::can_chunk_loss()), or its "
-      "loss, hits or top5 are not those of vocabulary_cross_entropy() and vocabulary_hits(); use 0",
+      "layout.loss_chunk = {}: model '{}' makes its logits whole; use 0, or gpt, llama, or in C++ a last block with "
+      "Block::can_chunk_loss() and the loss and hits of vocabulary_cross_entropy() and vocabulary_hits()",
       f.loss_chunk, f.model);
 }
 
@@ -248,23 +249,25 @@ const std::vector<CompositionRule>& composition_rules() {
       {"layout.loss_chunk", "a last block that makes its losses itself (gpt, llama; Block::can_chunk_loss())", head_for_chunks},
       {"layout.loss_chunk, run.reproducible_tp", "a multiple of 32", vectors_for_chunks},
       {"layout.loss_chunk, run.reproducible_slots", "no layout.sync_batch_norm", whole_losses_for_slots},
-      {"layout.tp > 1", "a model with a split table, whose heads and widths tp divides", needs_splits},
+      {"layout.tp > 1", "a model with a split table (gpt, llama, exported), whose heads and widths tp divides", needs_splits},
       {"layout.cp > 1", "a model of sequences (gpt, llama)", sequences_for_cp},
       {"layout.cp > 1", "no running statistics (BatchNorm)", statistics_for_cp},
       {"layout.cp > 1", "tokens per sample divisible by 2 cp", tokens_for_cp},
       {"layout.sequence_parallel", "a model of sequences (gpt, llama)", sequences_for_tokens},
       {"layout.sequence_parallel", "tokens per sample divisible by tp x cp", tokens_for_tp},
       {"run.reproducible_tp", "a power of two that layout.tp divides", parts_for_reproducible},
-      {"run.reproducible_tp", "a model with a split table, whose heads and widths it divides", splits_for_reproducible},
+      {"run.reproducible_tp", "a model with a split table (gpt, llama), whose heads and widths it divides",
+       splits_for_reproducible},
       {"run.reproducible_tp", "no layout.sequence_parallel", whole_tokens_for_reproducible},
       {"run.reproducible_tp", "no layout.cp", whole_samples_for_reproducible},
       {"run.reproducible_tp", "layout.precision = \"fp32\"", float32_for_reproducible},
       {"layout.sync_batch_norm", "a model with running statistics (BatchNorm)", statistics_for_sync},
-      {"layout.sync_batch_norm", "blocks with statistics that are all Block::can_join_batches()", joined_blocks_for_sync},
+      {"layout.sync_batch_norm", "BatchNorm of cnn or resnet, or blocks with Block::can_join_batches()",
+       joined_blocks_for_sync},
       {"layout.sync_batch_norm, run.reproducible_slots", "layout.sync_batch_norm = \"all\"", all_ranks_for_slots},
       {"layout.sync_batch_norm, run.reproducible_slots", "layout.precision = \"fp32\"", float32_for_slots},
       {"layout.sync_batch_norm, run.reproducible_slots", "layout.tp = 1", whole_layers_for_slots},
-      {"layout.sync_batch_norm, run.reproducible_slots", "blocks that are all Block::can_join_batches()",
+      {"layout.sync_batch_norm, run.reproducible_slots", "cnn or resnet, or blocks that are all Block::can_join_batches()",
        joined_blocks_for_slots},
       {"run.noise_scale", "layout.cp = 1", whole_samples_for_noise},
       {"run.noise_scale", "no layout.sync_batch_norm", own_samples_for_noise},

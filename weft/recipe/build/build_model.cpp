@@ -224,6 +224,10 @@ at::Tensor meta_target(const Recipe& recipe, int64_t micro_batch, int cp) {
                                  : at::empty({micro_batch}, ids);
 }
 
+int64_t array_classes(const ModelRecipe& recipe) {
+  return reads_arrays(recipe) ? exported_arrays(exported_options(recipe)).classes : 0;
+}
+
 RoughSize rough_size(const ModelRecipe& recipe) { return named(recipe).size(recipe); }
 
 }  // namespace weft

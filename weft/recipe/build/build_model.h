@@ -45,6 +45,9 @@ Tensors meta_inputs(const Recipe& recipe, int64_t micro_batch, int cp = 1);
 /// The target of a micro-batch, in the same form.
 at::Tensor meta_target(const Recipe& recipe, int64_t micro_batch, int cp = 1);
 
+/// Classes of a model of arrays whose loss is the cross entropy: the limit on its targets; otherwise 0.
+int64_t array_classes(const ModelRecipe& recipe);
+
 /// Rough size of a model, never an underestimate.
 struct RoughSize {
   double sample_bytes = 0.0;  ///< activations per sample

@@ -7,6 +7,7 @@
 #include <exception>
 #include <map>
 #include <mutex>
+#include <optional>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -16,6 +17,8 @@
 #include "weft/base/stopwatch.h"
 #include "weft/comm/threads/parallel_for.h"
 #include "weft/data/bad_data.h"
+#include "weft/nn/loss/cross_entropy.h"
+#include "weft/recipe/build/build_model.h"
 #include "weft/recipe/build/data_checks.h"
 #include "weft/recipe/build/open_data.h"
 #include "weft/recipe/data_names.h"
@@ -160,8 +163,17 @@ void look_at_tokens(const OpenedSet& set, const CheckDataOptions& options, int t
   }
 }
 
-/// Reads every sample; those with a number that is not finite would stop a training.
-void look_at_samples(const Dataset& samples, const CheckDataOptions& options, int threads, SetReport& report) {
+/// Returns the first of int64 targets that the cross entropy of `classes` refuses, if any.
+std::optional<int64_t> misfit_target(const at::Tensor& target, int64_t classes) {
+  const at::Tensor ids = target.contiguous();
+  const int64_t *const begin = ids.const_data_ptr<int64_t>(), *const end = begin + ids.numel();
+  const int64_t* const found =
+      std::find_if(begin, end, [&](int64_t id) { return id != kIgnoreIndex && (id < 0 || id >= classes); });
+  return found == end ? std::nullopt : std::optional(*found);
+}
+
+/// Reads every sample; those with a number that is not finite, or a target beyond `classes` (0: any), would stop a training.
+void look_at_samples(const Dataset& samples, int64_t classes, const CheckDataOptions& options, int threads, SetReport& report) {
   report.samples = samples.size();
   std::map<int64_t, std::string> damaged;  // by sample
   std::mutex mutex;
@@ -173,6 +185,10 @@ void look_at_samples(const Dataset& samples, const CheckDataOptions& options, in
         if (!values.is_floating_point() || values.isfinite().all().item<bool>()) continue;
         const std::lock_guard lock(mutex);
         damaged[i] = fmt::format("sample {}: a number is not finite", i);
+      }
+      if (const auto id = classes > 0 ? misfit_target(sample.target, classes) : std::nullopt) {
+        const std::lock_guard lock(mutex);
+        damaged.try_emplace(i, fmt::format("sample {}: target {} is not one of the model's {} classes", i, *id, classes));
       }
     }
     ticker.add(end - begin);
@@ -202,7 +218,7 @@ SetReport look_at(const Recipe& recipe, const DataSet& set, const CheckDataOptio
       report.passed_over = opened.images->passed_over();
       look_at_images(*opened.images, options, threads, report);
     } else if (opened.samples) {
-      look_at_samples(*opened.samples, options, threads, report);
+      look_at_samples(*opened.samples, array_classes(recipe.model), options, threads, report);
     } else {
       report.left_out = opened.tokens->left_out();
       report.passed_over = opened.tokens->passed_over();

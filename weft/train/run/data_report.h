@@ -29,9 +29,10 @@ struct SetReport {
   int64_t documents = 0;                      ///< 0: unknown
   int64_t largest_id = -1;                    ///< largest token id
   int64_t vocabulary = 0;                     ///< model.vocabulary, the limit on ids
-  std::vector<std::string> damaged = {};      ///< undecodable images, samples with nan: names and reasons, in the set's order
-  DataNotes left_out = {};                    ///< bad data left out of the samples: names and reasons
-  DataNotes passed_over = {};                 ///< as Dataset::passed_over()
+  std::vector<std::string> damaged =
+      {};                      ///< undecodable images, samples with nan or no class: names and reasons, in the set's order
+  DataNotes left_out = {};     ///< bad data left out of the samples: names and reasons
+  DataNotes passed_over = {};  ///< as Dataset::passed_over()
 };
 
 /// All sets of a recipe.

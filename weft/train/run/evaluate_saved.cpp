@@ -124,7 +124,14 @@ void look_at_checkpoint(const EvaluateOptions& options, EvaluationPlan& plan) {
   if (text) plan.step = static_cast<int64_t>(parse_run_state(*text, plan.weights).clock.steps);
   if (!options.recipe.empty()) return;
   if (!text) throw InputError(fmt::format("{}: not saved by `weft train`, so it holds no recipe; name one", plan.weights));
-  plan.recipe = recipe_of_values(parse_run_state(*text, plan.weights).recipe, plan.weights, options.overrides);
+  const RunState state = parse_run_state(*text, plan.weights);
+  plan.recipe = recipe_of_values(state.recipe, plan.weights, options.overrides);
+  if (is_of_program(state) && plan.recipe.data.path == "program") {
+    throw InputError(
+        fmt::format("{}: saved by a program, which has the data; load and evaluate it there (Python: Trainer.load() and "
+                    "evaluate()), or name a recipe of this model and data: weft evaluate {} RECIPE",
+                    plan.weights, options.weights));
+  }
 }
 
 /// The recipe maps names only in other tools' files; weft's files use the model's names.

@@ -223,7 +223,7 @@ std::optional<Resumed> resume(Trainer& trainer, const World& world, const Resume
     if (choice.path.empty()) break;
     if (const auto report = snapshot_after(step_of(choice.path))) return loaded(kSnapshotPath, *report);
     try {
-      return loaded(choice.path, trainer.load(choice.path, {.strict = !options.anyway}));
+      return loaded(choice.path, trainer.load(choice.path, {.strict = !options.anyway, .loosely = "--resume-anyway"}));
     } catch (const DamageError& error) {
       pass_over(error, choice.is_sole, resumed.notes);
     }

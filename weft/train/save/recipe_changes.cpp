@@ -19,11 +19,12 @@ bool is_repeated(const std::string& key) {
 }  // namespace
 
 bool may_change(const std::string& key) {
-  // Data is compared by content, wherever it is, as are the graphs of an exported model and its loss; a checkpoint holds
-  // weights that have replaced the initial ones.
-  static const std::set<std::string> exceptions = {"data.path",     "data.evaluation_path", "data.workers",
-                                                   "batch.micro",   "model.path",           "model.loss",
-                                                   "model.weights", "model.weight_names",   "model.weights_skip"};
+  // Data is compared by content, wherever it is, as are the graphs of an exported model and its loss, however it is divided; a
+  // checkpoint holds weights that have replaced the initial ones.
+  static const std::set<std::string> exceptions = {
+      "data.path",     "data.evaluation_path", "data.workers",      "batch.micro",   "model.path",
+      "model.loss",    "model.blocks",         "model.tp_columns",  "model.tp_rows", "model.tp_vocabulary",
+      "model.weights", "model.weight_names",   "model.weights_skip"};
   if (key == "run.seed") return false;
   if (key.starts_with("data.mix.") && key.ends_with("path")) return true;
   const std::string section = key.substr(0, key.find('.'));

@@ -125,6 +125,8 @@ RunState parse_run_state(const std::string& text, const std::string& where) {
   }
 }
 
+bool is_of_program(const RunState& state) { return state.data.empty(); }
+
 bool evaluations_compare(const RunState& before, const RunState& now, bool averaged) {
   if (before.evaluation && before.evaluation->averaged != averaged) return false;
   const auto there = before.data.find("evaluation"), here = now.data.find("evaluation");

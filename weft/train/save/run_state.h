@@ -29,6 +29,10 @@ std::string run_state_text(const RunState& state);
 /// Parses run_state_text(). Throws DamageError, starting with `where`, for any other text.
 RunState parse_run_state(const std::string& text, const std::string& where);
 
+/// Returns true if a program saved it, through the Python module or the C interface: only name, steps, samples and recipe are
+/// set, and what the recipe says of data, as of a Python program's model, stands in for the program's own.
+bool is_of_program(const RunState& state);
+
 /// Returns true if evaluation figures of both are comparable: same data set and model, and the average of the weights in both,
 /// or in neither. `averaged`: those of `now` use the average.
 bool evaluations_compare(const RunState& before, const RunState& now, bool averaged);

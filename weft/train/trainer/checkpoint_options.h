@@ -23,6 +23,7 @@ struct LoadOptions {
   /// Rejects a checkpoint if only one side, checkpoint or trainer, has a tensor or registered state; false: skips and reports
   /// it.
   bool strict = true;
+  std::string loosely = "strict = false";  ///< what errors say to set for that
 };
 
 /// Result of loading a checkpoint.

@@ -181,18 +181,18 @@ std::string older_text(const std::vector<std::string>& buffers, const std::strin
                      buffers.front(), more);
 }
 
-void require_none(const std::vector<std::string>& lines, const std::string& where, bool strict,
+void require_none(const std::vector<std::string>& lines, const std::string& where, const LoadOptions& options,
                   const std::string& optimizer = "") {
-  if (lines.empty() || !strict) return;
+  if (lines.empty() || !options.strict) return;
   if (!optimizer.empty()) {
     throw InputError(
-        fmt::format("{}: {}; load it with the optimizer it was saved with (strict = false takes the weights, and "
-                    "resets the optimizer's state)",
-                    where, optimizer));
+        fmt::format("{}: {}; load it with the optimizer it was saved with ({} takes the weights, and resets the optimizer's "
+                    "state)",
+                    where, optimizer, options.loosely));
   }
   const std::string more = lines.size() > 1 ? fmt::format(", and {} more", lines.size() - 1) : "";
-  throw InputError(fmt::format("{}: {}{}; load it into the model it was saved from (strict = false takes what fits)", where,
-                               lines.front(), more));
+  throw InputError(fmt::format("{}: {}{}; load it into the model it was saved from ({} takes what fits)", where, lines.front(),
+                               more, options.loosely));
 }
 
 }  // namespace
@@ -264,7 +264,7 @@ LoadReport load_state(TrainerState& trainer, DataFiles& files, const std::string
   report.skipped.insert(report.skipped.end(), buffers.lines.begin(), buffers.lines.end());
   const TakenState taken = choose_state(trainer, index, where);
   report.skipped.insert(report.skipped.end(), taken.lines().begin(), taken.lines().end());
-  require_none(report.skipped, where, options.strict, misfits.optimizer);
+  require_none(report.skipped, where, options, misfits.optimizer);
   if (!buffers.older.empty()) report.skipped.push_back(older_text(buffers.older, where));
   Filler filler(files, checkpoint, index);
   trainer.engine->fill_state([&](int block, std::vector<at::Tensor>& state) {
@@ -286,7 +286,7 @@ LoadReport load_state(TrainerState& trainer, DataFiles& files, const std::string
   int64_t samples = 0;
   try {
     const std::vector<std::string> lines = load_registered(trainer, text_of(index, kRegisteredEntry, where));
-    require_none(lines, where, options.strict);
+    require_none(lines, where, options);
     report.skipped.insert(report.skipped.end(), lines.begin(), lines.end());
     const StateJson numbers = text_of(index, kTrainerEntry, where);
     const LossScale scaling = scaling_of(numbers.at("loss_scale"));
