@@ -14,6 +14,7 @@ import json
 import os
 import pathlib
 import random
+import re
 import shutil
 import signal
 import subprocess
@@ -273,7 +274,8 @@ class Survivor:
             raise Wrong(f"does not resume ({self.report()})")
         self.seconds.append(time.monotonic() - began)
         for folder in (self.folder / "runs").iterdir():
-            if folder.name.startswith(".weft.") or folder.name in ("metrics.jsonl", "events.jsonl") or folder.name.startswith("stopped"):
+            # Killed before its first checkpoint, a run starts again, and keeps the first one's metrics beside its own.
+            if re.fullmatch(r"\.weft\..*|(metrics|events)(-\d+)?\.jsonl|stopped.*", folder.name):
                 continue
             names = {f.name for f in folder.iterdir()}
             if "complete.json" not in names or any(not (n.startswith("data-") or n in ("complete.json", "index.json")) for n in names):
