@@ -237,6 +237,7 @@ const std::set<std::string> kElsewhere = {
     "clamp_ids",
     "spoil_losses",
     "step_numbers",
+    "check_outputs",  // of a block, by measure_cost()
     "step_buffers",
     "add_squares_each",
     "trust_ratios",

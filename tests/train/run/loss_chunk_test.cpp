@@ -192,7 +192,7 @@ TEST(LossChunk, RefusesWhatCannot) {
   const auto why = [](const char* name, int64_t chunk) {
     return why_not([&] { train_ranks(job(name), in_chunks("refused", chunk), 1, AdamW{}, 1); });
   };
-  EXPECT_THAT(why("mlp", kChunk), testing::HasSubstr("layout.loss_chunk = 3: the last block of model 'mlp'"));
+  EXPECT_THAT(why("mlp", kChunk), testing::HasSubstr("layout.loss_chunk = 3: model 'mlp' makes its logits whole"));
   EXPECT_THAT(why("deep_gpt", -1), testing::HasSubstr("loss_chunk = -1"));
 }
 
