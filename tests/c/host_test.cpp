@@ -123,7 +123,7 @@ Function* of_openmp(const char* name) {
   return found;
 }
 
-TEST(Host, OpenMp) {
+TEST(HostOpenMp, SettingsAndRegions) {
   auto* const set = of_openmp<void(int)>("omp_set_num_threads");
   auto* const get = of_openmp<int()>("omp_get_max_threads");
   auto* const parallel = of_openmp<void(void (*)(void*), void*, unsigned, unsigned)>("GOMP_parallel");
@@ -170,7 +170,7 @@ std::vector<double> losses_of_two_threads(std::function<void()> in_callback) {
   return all;
 }
 
-TEST(Host, FloatingPointModesOfTheThreadPool) {
+TEST(HostOpenMp, FloatingPointModesOfItsThreads) {
   auto* const parallel = of_openmp<void(void (*)(void*), void*, unsigned, unsigned)>("GOMP_parallel");
   const auto region = [&](std::function<void()> each) {
     parallel([](void* call) { (*static_cast<std::function<void()>*>(call))(); }, &each, 2, 0);
