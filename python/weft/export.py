@@ -21,11 +21,14 @@ from torch.utils._pytree import tree_leaves  # noqa: E402
 
 
 def export(model, example, path):
-    """Write `model` for weft: as it trains, for any number of samples. `example` is a batch of two samples or more. Returns its outputs."""
-    check_batch(example, "the example")
-    outputs = outputs_of(model.train(), example)
+    """Write `model` for weft: as it trains, for any number of samples. `example` is a batch of two samples or more: a tensor, or of
+    several inputs a tuple, or a dict by the names of forward's arguments. Returns the model's outputs."""
+    inputs, named = arguments_of(example)
+    outputs = outputs_of(model.train(), inputs, named)
+    batch = torch.export.Dim("batch") if len(named or inputs) > 1 else torch.export.Dim.DYNAMIC
+    shapes = {name: {0: batch} for name in named} or tuple({0: batch} for _ in inputs)
     try:
-        program = torch.export.export(model.train(), (example,), dynamic_shapes=({0: torch.export.Dim.DYNAMIC},))
+        program = torch.export.export(model.train(), inputs, named, dynamic_shapes=shapes)
     except Exception as error:
         raise refused("model", error) from error
     save(program, path, "model")
@@ -60,22 +63,35 @@ def save(program, path, what):
             os.unlink(part)
 
 
+def arguments_of(example):
+    """The arguments of forward without and with names."""
+    named = example if isinstance(example, dict) else {}
+    inputs = () if isinstance(example, dict) else example if isinstance(example, tuple) else (example,)
+    if not named and not inputs:
+        raise InputError("the example is empty; a batch has one tensor at least")
+    for place, value in named.items() if named else enumerate(inputs):
+        check_batch(value, f"input {place!r} of the example" if isinstance(example, (dict, tuple)) else "the example")
+        if len(value) != len(next(iter(named.values())) if named else inputs[0]):
+            raise InputError(f"the example's inputs have different numbers of samples: {[len(tensor) for tensor in named.values() or inputs]}")
+    return inputs, named
+
+
 def check_batch(batch, what):
     if not isinstance(batch, torch.Tensor):
-        hint = "; several inputs: weft.Trainer takes tuples of tensors" if isinstance(batch, (tuple, list, dict)) else ""
-        raise InputError(f"{what} is {kind(batch)}, not a tensor{hint}")
+        raise InputError(f"{what} is {kind(batch)}, not a tensor")
     if batch.dim() == 0 or len(batch) < 2:
         raise InputError(f"{what} has shape {list(batch.shape)}: a batch of two samples or more is needed")
 
 
-def outputs_of(model, example):
+def outputs_of(model, inputs, named):
     """The model's output tensors, with buffers (BatchNorm's statistics) and PyTorch's random numbers left as they were."""
     try:
         with torch.no_grad(), torch.random.fork_rng(devices=[]):
-            outputs = torch.func.functional_call(model, {name: buffer.clone() for name, buffer in model.named_buffers()}, (example,))
+            outputs = torch.func.functional_call(model, {name: buffer.clone() for name, buffer in model.named_buffers()}, inputs, named)
     except Exception as error:
-        hint = "; several inputs: weft.Trainer takes tuples of tensors" if "required positional argument" in str(error) else ""
-        raise InputError(f"the model does not take the example, {example.dtype} {list(example.shape)}: {reason(error)}{hint}") from error
+        hint = "; of several inputs the example is a tuple or a dict" if "required positional argument" in str(error) else ""
+        shapes = ", ".join(f"{value.dtype} {list(value.shape)}" for value in named.values() or inputs)
+        raise InputError(f"the model does not take the example, {shapes}: {reason(error)}{hint}") from error
     tensors = tree_leaves(outputs)
     wrong = [value for value in tensors if not isinstance(value, torch.Tensor)] if tensors else [outputs]
     if wrong:
@@ -149,9 +165,7 @@ def make_example(text):
     if not kind or kind in ("float32", "int64"):
         raise InputError(f"--example '{text}' is no shape of one sample, such as 3x32x32 for images or int64:128 for token ids, and no MODULE:NAME")
     found = named(text)
-    batch = called(found, text, {}) if callable(found) else found
-    check_batch(batch, f"--example {text}")
-    return batch
+    return called(found, text, {}) if callable(found) else found
 
 
 def argument(text):
@@ -170,10 +184,12 @@ def sizes(shape):
     return f"[{', '.join(['samples', *map(str, shape[1:])])}]"
 
 
-def model_key(path, example, outputs):
+def model_key(path, examples, outputs):
     """The recipe's `model` for the file, as the shapes tell it."""
-    inputs, shape = example.shape[1:], outputs.shape[1:]
-    if example.dtype == torch.int64 and len(inputs) == 1 and len(shape) == 2:
+    inputs, shape = examples[0].shape[1:], outputs.shape[1:]
+    if len(examples) > 1:
+        keys = 'inputs = "arrays"'
+    elif examples[0].dtype == torch.int64 and len(inputs) == 1 and len(shape) == 2:
         keys = f'inputs = "tokens", context = {inputs[0]}, vocabulary = {shape[1]}'
     elif len(inputs) == 3 and len(shape) == 1:
         keys = f"channels = {inputs[0]}, image_size = {inputs[1]}, classes = {shape[0]}"
@@ -185,9 +201,11 @@ def model_key(path, example, outputs):
 def write(model, example, path):
     """Exports to `path` and returns what the command prints."""
     outputs = export(model, example, path)[0]
+    inputs, named = arguments_of(example)
+    examples = [*inputs, *named.values()]
     count = sum(parameter.numel() for parameter in model.parameters())
-    return (f"{path}: {count} parameters, {example.dtype} {sizes(example.shape)} to {sizes(outputs.shape)}\n"
-            f"{model_key(path, example, outputs)}")
+    taken = ", ".join(f"{value.dtype} {sizes(value.shape)}" for value in examples)
+    return f"{path}: {count} parameters, {taken} to {sizes(outputs.shape)}\n{model_key(path, examples, outputs)}"
 
 
 def parse(arguments):

@@ -13,8 +13,9 @@ namespace {
 
 constexpr int64_t kSamples = 4, kPoints = 12;
 
-std::string recipe(const std::string& loss = ", loss = 'mean_squares'") {
-  return "model = { name = 'exported', path = '" WEFT_SOURCE "/tests/exported/programs/fields.pt2', inputs = 'arrays'" + loss +
+std::string recipe(const std::string& loss = ", loss = 'mean_squares'", const std::string& program = "fields") {
+  return "model = { name = 'exported', path = '" WEFT_SOURCE "/tests/exported/programs/" + program +
+         ".pt2', inputs = 'arrays'" + loss +
          " }\nbatch = { global = 4, micro = 2 }\noptimizer = { name = 'sgd', lr = 0.5 }\nrun = { steps = 100, threads = 1 }\n";
 }
 
@@ -84,6 +85,23 @@ TEST(Fields, OtherShapesAreRefused) {
     EXPECT_EQ(weft_trainer_step(made.trainer, c.input, 1, c.target, &step), WEFT_INPUT_ERROR);
     EXPECT_NE(std::string(weft_last_error()).find(c.text), std::string::npos) << weft_last_error();
   }
+}
+
+TEST(Fields, SeveralInputsAreInTheFilesOrder) {
+  const Made made(recipe(", loss = 'mean_squares'", "guided").c_str());
+  const Array<float> field({kSamples, 3, kPoints}), mask({kSamples, kPoints}, 0.0F), target({kSamples, 2, kPoints});
+  const Array<int32_t> kind({kSamples});
+  const weft_array inputs[] = {field, kind, mask}, swapped[] = {field, mask, kind};
+  weft_step step;
+  ASSERT_EQ(weft_trainer_step(made.trainer, inputs, 3, &target, &step), WEFT_OK) << weft_last_error();
+  Array<float> outputs({kSamples, 2, kPoints});
+  ASSERT_EQ(weft_trainer_predict(made.trainer, inputs, 3, &outputs, 1), WEFT_OK) << weft_last_error();
+  EXPECT_EQ(outputs.memory.front(), outputs.memory[kPoints - 1]) << "masked: the last layer's bias everywhere";
+  EXPECT_EQ(weft_trainer_step(made.trainer, inputs, 1, &target, &step), WEFT_INPUT_ERROR);
+  EXPECT_STREQ(weft_last_error(),
+               "weft_trainer_step: num_inputs is 1; the model takes 3: input 0 ('field'), input 1 ('kind'), input 2 ('mask')");
+  EXPECT_EQ(weft_trainer_step(made.trainer, swapped, 3, &target, &step), WEFT_INPUT_ERROR);
+  EXPECT_STREQ(weft_last_error(), "weft_trainer_step: input 1 ('kind') has the shape [4, 12]; it must be [4]");
 }
 
 TEST(Fields, TheCrossEntropyTakesClassesOfTheLastDimension) {

@@ -234,7 +234,7 @@ TEST(ExportedLoss, says_what_its_targets_are) {
                {kHuber, {at::kFloat, {2, 12}}, false}};
   for (const auto& c : cases) {
     const ExportedArrays arrays = exported_arrays(fields_with(c.loss));
-    EXPECT_EQ(arrays.input, (ExportedArray{at::kFloat, {3, 12}}));
+    EXPECT_EQ(arrays.inputs, (std::vector<ExportedArray>{{at::kFloat, {3, 12}}}));
     EXPECT_EQ(arrays.target, c.target) << c.loss;
     EXPECT_EQ(static_cast<bool>(exported_model(fields_with(c.loss)).hits), c.has_hits);
   }

@@ -249,7 +249,7 @@ void arrays(const std::string& folder, Random& random) {
   write(folder + "/inputs.npy", inputs);
   write(folder + "/targets.npy", targets);
   const at::Tensor input = at::empty({1, 2, 4}, at::TensorOptions(type == "<f4" ? at::kFloat : at::kLong));
-  get_some(*open_arrays(folder, input, at::empty({1}, at::kLong), {0.0, random.of<double>({1.0, 0.5, 0.1})}));
+  get_some(*open_arrays(folder, {{"inputs", input}}, at::empty({1}, at::kLong), {0.0, random.of<double>({1.0, 0.5, 0.1})}));
 }
 
 void cifar(const std::string& folder, Random& random) {

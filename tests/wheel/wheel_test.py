@@ -41,10 +41,12 @@ class Named(Net):
 class Masked(Net):
     def forward(self, ids): return super().forward(ids) * torch.vmap(lambda row: row > 0)(ids)[..., None]
 class Two(torch.nn.Module):
-    def forward(self, ids, more): return ids.float()
+    def forward(self, ids, more): return ids * more
 made, one, number = Net(), torch.zeros(1, 8, dtype=torch.int64), 3
 pair = one, one
 def ids(): return torch.zeros(3, 8, dtype=torch.int64)
+def both(): return {"more": torch.ones(3, 1), "ids": ids()}
+uneven = ids(), torch.ones(2, 1)
 '''
 # Arguments of weft.export, and the end of the line that it prints.
 REFUSED = [
@@ -59,8 +61,9 @@ REFUSED = [
     (["nets:Net", "--example", "8xeight", "-o", "x.pt2"], "--example '8xeight' is no shape of one sample"),
     (["nets:Net", "--example", "nets:one", "-o", "x.pt2"], "has shape [1, 8]: a batch of two samples or more is needed"),
     (["nets:Net", "--example", "8", "-o", "x.pt2"], "the model does not take the example, torch.float32 [2, 8]: RuntimeError:"),
-    (["nets:Net", "--example", "nets:pair", "-o", "x.pt2"], "--example nets:pair is a tuple, not a tensor; several inputs: weft.Trainer takes tuples"),
-    (["nets:Two", "--example", "int64:8", "-o", "x.pt2"], "several inputs: weft.Trainer takes tuples of tensors"),
+    (["nets:Net", "--example", "nets:pair", "-o", "x.pt2"], "input 0 of the example has shape [1, 8]: a batch of two samples or more is needed"),
+    (["nets:Two", "--example", "nets:uneven", "-o", "x.pt2"], "the example's inputs have different numbers of samples: [3, 2]"),
+    (["nets:Two", "--example", "int64:8", "-o", "x.pt2"], "of several inputs the example is a tuple or a dict"),
     (["nets:Words", "--example", "int64:8", "-o", "net.pt2"], "the model returns an int; weft needs a tensor"),
     (["nets:Masked", "--example", "int64:8", "-o", "net.pt2"], "give the model its mask, as in docs/exported.md"),
     (["nets:Fixed", "--example", "int64:8", "-o", "x.pt2"], "torch.export refuses the model: "),
@@ -92,7 +95,7 @@ for call in (lambda: export(nets.Net(), nets.one, "x.pt2"), lambda: export(nets.
         print(error)
 '''
 CALLED = ["the example has shape [1, 8]: a batch of two samples or more is needed",
-          "the example is a tuple, not a tensor; several inputs: weft.Trainer takes tuples of tensors",
+          "input 0 of the example has shape [1, 8]: a batch of two samples or more is needed",
           "an example has shape [1, 2]: a batch of two samples or more is needed"]
 
 
@@ -165,15 +168,16 @@ class Wheel(unittest.TestCase):
 
     def test_export(self):
         page = re.search(r"```python\nimport torch\n\n\n(.*?)```", (ROOT / "docs/exported.md").read_text(), re.DOTALL)[1]
-        calls = re.findall(r"def .*|inputs, batch = .*|torch\.export\.export\(.*dynamic_shapes=.*?\)(?=[\n,])", page)
-        self.assertEqual(len(calls), 5)
+        calls = re.findall(r"def .*|batch = .*|shapes = .*|torch\.export\.export\(.*dynamic_shapes=.*?\)(?=[\n,])", page)
+        self.assertEqual(len(calls), 7)
         for call in calls:
             self.assertIn(call, (ROOT / "python/weft/export.py").read_text(), "weft.export and docs/exported.md differ")
         exports = [["nets.py:Net", "--arg", "width=8", "--example", "int64:8", "-o", "net.pt2"],
                    ["nets:made", "--example", "nets:ids", "-o", "made.pt2"],
                    ["nets:Normed", "--example", "1x8x8", "-o", "normed.pt2"],
                    ["nets:Named", "--example", "int64:8", "-o", "named.pt2"],
-                   ["torch.nn:Linear", "--arg", "in_features=8", "--arg", "out_features=3", "--example", "8", "-o", "line.pt2"], *(arguments for arguments, _ in REFUSED)]
+                   ["torch.nn:Linear", "--arg", "in_features=8", "--arg", "out_features=3", "--example", "8", "-o", "line.pt2"],
+                   ["nets:Two", "--example", "nets:both", "-o", "two.pt2"], *(arguments for arguments, _ in REFUSED)]
         printed = self.at.run("python", "-W", "ignore", "-c", EXPORTS, text=json.dumps(exports), TORCH_USE_RTLD_GLOBAL="1",
                               LD_LIBRARY_PATH=str(self.at.empty))
         lines = [json.loads(line) for line in printed.splitlines() if line.startswith('"')]
@@ -184,10 +188,12 @@ class Wheel(unittest.TestCase):
         self.assertIn("channels = 1, image_size = 8, classes = 5 }", lines[2])
         self.assertIn('path = "named.pt2", inputs = "tokens", context = 8, vocabulary = 64 }', lines[3])
         self.assertIn('model = { name = "exported", path = "line.pt2", inputs = "arrays" }', lines[4])
-        for (arguments, expected), line in zip(REFUSED, lines[5:], strict=True):
+        self.assertEqual(lines[5], "two.pt2: 0 parameters, torch.float32 [samples, 1], torch.int64 [samples, 8] to [samples, 8]\n"
+                         'model = { name = "exported", path = "two.pt2", inputs = "arrays" }\n')
+        for (arguments, expected), line in zip(REFUSED, lines[6:], strict=True):
             self.assertIn(expected, line)
             self.assertEqual((line[:13], line.count("\n")), ("weft.export: ", 0), arguments)
-        self.assertEqual({path.name for path in self.at.home.glob("*.pt*")}, {f"{name}.pt2" for name in ("net", "made", "normed", "named", "line")})
+        self.assertEqual({path.name for path in self.at.home.glob("*.pt*")}, {f"{name}.pt2" for name in ("net", "made", "normed", "named", "line", "two")})
         self.train(net)  # also after exports that failed
         self.train('name = "exported", path = "named.pt2", inputs = "tokens"')
         self.assertEqual(self.at.run("python", "-W", "ignore", "-c", CALLS, TORCH_USE_RTLD_GLOBAL="1", LD_LIBRARY_PATH=str(self.at.empty)).splitlines()[-3:], CALLED)

@@ -180,7 +180,10 @@ at::Tensor Arrays::tensor_of(const weft_array* array, const ExpectedArray& expec
 
 std::vector<at::Tensor> Arrays::tensors_of(const weft_array* first, int count, const std::vector<ExpectedArray>& expected) {
   if (count != static_cast<int>(expected.size())) {
-    throw InputError(fmt::format("num_inputs is {}; the model takes {}", count, expected.size()));
+    std::string names;
+    for (const ExpectedArray& one : expected) names += fmt::format("{}{}", names.empty() ? ": " : ", ", one.name);
+    throw InputError(
+        fmt::format("num_inputs is {}; the model takes {}{}", count, expected.size(), expected.size() > 1 ? names : ""));
   }
   if (!first) throw InputError("inputs is null");
   std::vector<at::Tensor> tensors;

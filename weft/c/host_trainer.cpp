@@ -78,6 +78,7 @@ void HostTrainer::make(const World& world) {
   device_ = device_of(recipe_, world);
   kept_ = std::make_unique<Arrays>(device_);
   inputs_ = meta_inputs(recipe_, 1);
+  names_ = input_names(recipe_.model);
   target_ = meta_target(recipe_, 1);
   const RunLengths lengths = run_lengths(recipe_, /*training_samples=*/1);
   trainer_ = std::make_unique<Trainer>(mesh, build_model(recipe_.model), optimizer_of(recipe_.optimizer),
@@ -100,7 +101,9 @@ void HostTrainer::register_run() {
 Batch HostTrainer::batch_of(Arrays& arrays, const HostBatch& batch, int64_t samples, bool has_target) const {
   std::vector<ExpectedArray> expected;
   for (const at::Tensor& input : inputs_) {
-    expected.push_back({fmt::format("input {}", expected.size()), input, samples});
+    const size_t i = expected.size();
+    expected.push_back(
+        {names_.size() > 1 ? fmt::format("input {} ('{}')", i, names_[i]) : fmt::format("input {}", i), input, samples});
   }
   Batch tensors{.inputs = arrays.tensors_of(batch.inputs, batch.num_inputs, expected), .target = {}};
   if (has_target) tensors.target = arrays.tensor_of(batch.target, {"target", target_, tensors.inputs.front().size(0)});

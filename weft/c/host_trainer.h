@@ -57,10 +57,11 @@ class HostTrainer {
   at::Device device_ = at::kCPU;
   int shard_ = 0;  ///< this rank's index among those with other samples
   int num_shards_ = 1;
-  int64_t micro_batch_ = 1;       ///< samples per forward of an evaluation
-  Tensors inputs_;                ///< shapes and types, on the meta device
-  at::Tensor target_;             ///< the same
-  std::unique_ptr<Arrays> kept_;  ///< by keep()
+  int64_t micro_batch_ = 1;         ///< samples per forward of an evaluation
+  Tensors inputs_;                  ///< shapes and types, on the meta device
+  std::vector<std::string> names_;  ///< of the inputs; empty: they have none
+  at::Tensor target_;               ///< the same
+  std::unique_ptr<Arrays> kept_;    ///< by keep()
   std::unique_ptr<Trainer> trainer_;
 };
 

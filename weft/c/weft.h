@@ -88,7 +88,7 @@ typedef struct weft_step {
 
 // One step on this rank's share. Images are [samples, channels, height, width] with labels [samples] as target; tokens are
 // [samples, context] with the next tokens [samples, context]; labels and tokens are integers, a target of -100 does not count.
-// `result` may be null. Collective.
+// A model of a file may take several inputs, in the order of the file's. `result` may be null. Collective.
 int weft_trainer_step(weft_trainer* trainer, const weft_array* inputs, int num_inputs, const weft_array* target,
                       weft_step* result);
 

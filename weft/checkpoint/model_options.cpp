@@ -16,6 +16,7 @@ namespace {
 using OptionsJson = nlohmann::ordered_json;
 
 constexpr const char* kMostTokens = "context";  // limits sample length only; not compared
+constexpr const char* kGraph = "graph";         // the digest of an exported model's file, which model.path names
 
 }  // namespace
 
@@ -57,7 +58,9 @@ std::vector<std::string> option_differences(const std::vector<ModelOption>& ther
     if (own == here.end()) {
       lines.push_back(fmt::format("model.{} is {} there, not an option of this model", name, value));
     } else if (own->value != value) {
-      lines.push_back(fmt::format("model.{} is {} there, {} here", name, value, own->value));
+      lines.push_back(name == kGraph
+                          ? fmt::format("model.path has another graph: its digest is {} there, {} here", value, own->value)
+                          : fmt::format("model.{} is {} there, {} here", name, value, own->value));
     }
     if (name == "name" && !lines.empty()) break;  // another kind of model: the rest is not comparable
   }

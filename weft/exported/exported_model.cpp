@@ -30,16 +30,17 @@ const ExportedShape& shape_of(const ExportedGraph& graph, const std::string& val
   throw InputError(fmt::format("{}: '{}' has no shape; export it again", graph.path, shortened(value)));
 }
 
-/// Refuses a program that does not take what a batch has.
-void check_input(const ExportedGraph& graph, const ExportedModelOptions& o) {
-  if (graph.inputs.size() != 1) {
-    throw InputError(
-        fmt::format("{}: it takes {} inputs, a batch has one; export a model that takes one", o.path, graph.inputs.size()));
-  }
-  const ExportedShape& shape = shape_of(graph, graph.inputs.front());
-  if (shape.dims.empty() || shape.dims.front().factor != 1) {
-    throw InputError(fmt::format("{}: its batch is fixed to {}; export it as {}", o.path,
-                                 shape.dims.empty() ? 1 : shape.dims.front().size, kExportCall));
+const char* kind_of_inputs(const ExportedModelOptions& o) {
+  return o.reads_arrays ? "arrays" : o.reads_tokens ? "tokens" : "images";
+}
+
+/// Refuses an input that is not what a batch has.
+void check_input(const ExportedGraph& graph, const std::string& input, const ExportedModelOptions& o) {
+  const ExportedShape& shape = shape_of(graph, input);
+  if (shape.dims.empty() || shape.dims.front().factor != 1 || shape.dims.front().symbol.empty()) {
+    throw InputError(fmt::format("{}: the batch of '{}' is fixed to {}; export it as {}", o.path, shortened(input),
+                                 shape.dims.empty() ? 1 : shape.dims.front().size,
+                                 graph.inputs.size() == 1 ? kExportCall : kExportCallOfSeveral));
   }
   const at::ScalarType wanted = o.reads_tokens || (o.reads_arrays && shape.type == at::kLong) ? at::kLong : at::kFloat;
   const bool is_narrow = shape.type == graph.narrow_type && shape.type != at::ScalarType::Undefined;
@@ -47,11 +48,7 @@ void check_input(const ExportedGraph& graph, const ExportedModelOptions& o) {
     throw InputError(
         fmt::format("{}: it takes {}, but model.inputs = \"{}\" gives {}; set model.inputs, or export it with such an "
                     "example",
-                    o.path, c10::toString(shape.type),
-                    o.reads_arrays   ? "arrays"
-                    : o.reads_tokens ? "tokens"
-                                     : "images",
-                    c10::toString(wanted)));
+                    o.path, c10::toString(shape.type), kind_of_inputs(o), c10::toString(wanted)));
   }
   const std::vector<int64_t> sample = sizes_behind(shape, 1);
   if (o.sample_shape.empty() || sample == o.sample_shape) return;
@@ -59,6 +56,22 @@ void check_input(const ExportedGraph& graph, const ExportedModelOptions& o) {
       fmt::format("{}: it takes samples of [{}], but the recipe's are [{}]; set {}, or export it with such an example", o.path,
                   fmt::join(sample, ", "), fmt::join(o.sample_shape, ", "),
                   o.reads_tokens ? "model.context" : "model.channels and model.image_size"));
+}
+
+/// Refuses a program that does not take what a batch has.
+void check_inputs(const ExportedGraph& graph, const ExportedModelOptions& o) {
+  if (graph.inputs.empty()) throw InputError(fmt::format("{}: it takes no input; export a model of a batch", o.path));
+  if (graph.inputs.size() > 1 && !o.reads_arrays) {
+    throw InputError(fmt::format("{}: it takes {} inputs, but model.inputs = \"{}\" gives one; set model.inputs = \"arrays\"",
+                                 o.path, graph.inputs.size(), kind_of_inputs(o)));
+  }
+  for (const std::string& input : graph.inputs) check_input(graph, input, o);
+  const std::string& first = graph.inputs.front();
+  for (const std::string& input : graph.inputs) {
+    if (shape_of(graph, input).dims.front().symbol == shape_of(graph, first).dims.front().symbol) continue;
+    throw InputError(fmt::format("{}: '{}' and '{}' may differ in their number of samples; export it as {}", o.path,
+                                 shortened(first), shortened(input), kExportCallOfSeveral));
+  }
 }
 
 /// Refuses one that was exported as it evaluates: flags in the file are those of its modules.
@@ -168,7 +181,7 @@ std::vector<DraftBlock> drafts_of(const ExportedGraph& graph, const FileTensors&
 Model exported_model(const ExportedModelOptions& o) {
   ExportedFile file(o.path);
   const ExportedGraph graph = read_graph(file.program(), o.path);
-  check_input(graph, o);
+  check_inputs(graph, o);
   check_output(graph, o);
   check_mode(graph);
   ExportedLoss loss = exported_loss(graph, o);
@@ -199,11 +212,14 @@ Model exported_model(const ExportedModelOptions& o) {
 ExportedArrays exported_arrays(const ExportedModelOptions& o) {
   ExportedFile file(o.path);
   const ExportedGraph graph = read_graph(file.program(), o.path);
-  check_input(graph, o);
+  check_inputs(graph, o);
   check_output(graph, o);
   ExportedLoss loss = exported_loss(graph, o);
-  return {
-      .input = array_of(graph, graph.inputs.front(), "its input"), .target = std::move(loss.target), .classes = loss.classes};
+  ExportedArrays arrays{.inputs = {}, .names = graph.inputs, .target = std::move(loss.target), .classes = loss.classes};
+  for (const std::string& input : graph.inputs) {
+    arrays.inputs.push_back(array_of(graph, input, fmt::format("its input '{}'", shortened(input))));
+  }
+  return arrays;
 }
 
 ExportedSize exported_size(const std::string& path) {

@@ -11,6 +11,7 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "weft/exported/exported_options.h"
 #include "weft/nn/model.h"
@@ -23,7 +24,9 @@ Model exported_model(const ExportedModelOptions& options);
 
 /// What the model takes and learns from.
 struct ExportedArrays {
-  ExportedArray input, target;
+  std::vector<ExportedArray> inputs;  ///< in the order of forward's arguments
+  std::vector<std::string> names;     ///< of those arguments
+  ExportedArray target;
   int64_t classes = 0;  ///< as ExportedLoss::classes
 };
 /// Reads the file's shapes. Throws as exported_model() does for them.

@@ -86,7 +86,7 @@ struct ExportedGraph {
 /// InputError for what weft does not train: functionalized programs, inputs or outputs that are not tensors.
 ExportedGraph read_graph(const std::string& json, const std::string& path);
 
-/// The call in Python that exports well, for errors.
-extern const char* const kExportCall;
+/// The calls in Python that export well, for errors: a model of one input, and of several.
+extern const char *const kExportCall, *const kExportCallOfSeveral;
 
 }  // namespace weft

@@ -11,6 +11,9 @@
 namespace weft {
 
 const char* const kExportCall = "torch.export.export(model.train(), (x,), dynamic_shapes=({0: torch.export.Dim.DYNAMIC},))";
+const char* const kExportCallOfSeveral =
+    "torch.export.export(model.train(), (x, y), dynamic_shapes=({0: batch}, {0: batch})) with batch = "
+    "torch.export.Dim(\"batch\")";
 
 namespace {
 

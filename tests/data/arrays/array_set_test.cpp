@@ -29,7 +29,9 @@ at::Tensor counting(int64_t samples, at::ScalarType type) {
 
 at::Tensor like(at::ScalarType type, std::vector<int64_t> sizes) { return at::empty(sizes, at::TensorOptions(type)); }
 
-const at::Tensor kInput = like(at::kFloat, {1, 2, 3}), kTarget = like(at::kLong, {1});
+const at::Tensor kTarget = like(at::kLong, {1});
+
+std::vector<ArrayFile> inputs_like(at::ScalarType type) { return {{"inputs", like(type, {1, 2, 3})}}; }
 
 TEST(ArraySet, SamplesAreThoseOfTheFilesInAnyTypeAndVersion) {
   const struct {
@@ -44,7 +46,7 @@ TEST(ArraySet, SamplesAreThoseOfTheFilesInAnyTypeAndVersion) {
     const TempFolder folder;
     folder.write("inputs.npy", npy_of(c.type, "10, 2, 3", bytes_of(counting(10, c.stored)), c.version));
     folder.write("targets.npy", npy_of("<i8", "10,", bytes_of(at::arange(10))));
-    const auto open = [&](ArrayPart part) { return open_arrays(folder.path(), like(c.needed, {1, 2, 3}), kTarget, part); };
+    const auto open = [&](ArrayPart part) { return open_arrays(folder.path(), inputs_like(c.needed), kTarget, part); };
     EXPECT_EQ(open({0.0, 0.9})->size(), 9);
     const std::shared_ptr<Dataset> rest = open({0.5, 1.0});
     ASSERT_EQ(rest->size(), 5);
@@ -53,6 +55,20 @@ TEST(ArraySet, SamplesAreThoseOfTheFilesInAnyTypeAndVersion) {
     EXPECT_TRUE(at::equal(batch.inputs.at(0), counting(10, c.needed).index_select(0, chosen))) << c.type;
     EXPECT_TRUE(at::equal(batch.target, chosen));
   }
+}
+
+TEST(ArraySet, SeveralInputsAreInTheOrderAskedFor) {
+  const TempFolder folder;
+  folder.write("time.npy", npy_of("<i8", "10,", bytes_of(at::arange(10))));
+  folder.write("field.npy", npy_of("<f4", "10, 2, 3", bytes_of(counting(10, at::kFloat))));
+  folder.write("targets.npy", npy_of("<i8", "10,", bytes_of(at::arange(10))));
+  const std::vector<ArrayFile> files = {{"field", like(at::kFloat, {1, 2, 3})}, {"time", like(at::kLong, {1})}};
+  const Batch batch = open_arrays(folder.path(), files, kTarget, {0.5, 1.0})->get({4, 0}, 0);
+  ASSERT_EQ(batch.inputs.size(), 2u);
+  EXPECT_TRUE(at::equal(batch.inputs[0], counting(10, at::kFloat).index_select(0, at::tensor({9, 5}, at::kLong))));
+  EXPECT_TRUE(at::equal(batch.inputs[1], at::tensor({9, 5}, at::kLong)));
+  folder.write("time.npy", npy_of("<i8", "9,", bytes_of(at::arange(9))));
+  expect_input_error([&] { open_arrays(folder.path(), files, kTarget); }, {"time.npy has 9 samples but", "targets.npy has 10"});
 }
 
 TEST(ArraySet, OtherFilesAreRefused) {
@@ -80,7 +96,7 @@ TEST(ArraySet, OtherFilesAreRefused) {
   };
   const TempFolder folder;
   folder.write("targets.npy", npy_of("<i8", "2,", std::string(16, '\0')));
-  const auto open = [&](ArrayPart part = {}) { open_arrays(folder.path(), kInput, kTarget, part); };
+  const auto open = [&](ArrayPart part = {}) { open_arrays(folder.path(), inputs_like(at::kFloat), kTarget, part); };
   expect_input_error(open,
                      {"inputs.npy: cannot open it: No such file", "data.path is a folder with inputs.npy and targets.npy"});
   for (const auto& c : cases) {

@@ -188,6 +188,42 @@ class Losses(unittest.TestCase):
             found = runs.train(self.recipe(FIELDS), layout, *settings)[0]
             self.assertLessEqual(runs.difference(found, [expected]), runs.TOLERANCE)
 
+    def test_a_model_may_take_several_inputs(self):
+        torch.manual_seed(3)
+        inputs = {"kind": torch.randint(nets.CLASSES, (SAMPLES,)), "field": torch.randn(SAMPLES, 3, nets.POINTS),
+                  "mask": torch.rand(SAMPLES, nets.POINTS)}
+        data = weft_data.Arrays(self.folder / "guided", inputs, torch.randn(SAMPLES, 2, nets.POINTS))
+        for name, example in {"by name": {key: values[:4] for key, values in inputs.items()},
+                              "by place": tuple(inputs[key][:4] for key in ("field", "kind", "mask"))}.items():
+            torch.manual_seed(1)
+            model = nets.Guided()
+            runs.export_function()(model, example, str(self.folder / f"{name}.pt2"))
+            optimizer, expected = torch.optim.SGD(model.parameters(), lr=RATE), []
+            for step in range(STEPS):
+                batch, target = data.batch(step, runs.GLOBAL, runs.SEED)
+                optimizer.zero_grad()
+                loss = F.mse_loss(model(**batch), target)
+                loss.backward()
+                optimizer.step()
+                expected.append(loss.item())
+            settings = [f"model.path={self.folder}/{name}.pt2", "model.loss=mean_squares", "run.evaluate_every=1"]
+            found = runs.train(self.recipe("guided"), "one", *settings)
+            self.assertLessEqual(runs.difference(found[0], expected), runs.TOLERANCE, name)
+            with torch.no_grad():
+                self.assertLessEqual(runs.difference(found[1][-1:], [F.mse_loss(model(**inputs), data.targets).item()]), runs.TOLERANCE)
+            for layout in (ALL if name == "by name" else ["pp 2"]):
+                self.assertEqual(runs.train(self.recipe("guided"), layout, *settings), found, layout)
+        self.assertIn("it takes 3 inputs, but model.inputs = \"images\" gives one; set model.inputs = \"arrays\"",
+                      self.refused(settings[0], "model.inputs=images", "model.classes=5", "data.name=images", "data.evaluation_path="))
+        self.assertIn("field.npy: cannot open it: No such file or directory; data.path is a folder with field.npy, kind.npy, mask.npy and targets.npy",
+                      self.refused(*settings, command="train"))
+        free = [{0: torch.export.Dim.DYNAMIC}] * 2
+        apart = torch.export.export(losses.module(lambda x, y: (x + 1, y + 1)), (torch.zeros(4, 3), torch.zeros(5, 3)), dynamic_shapes=tuple(free))
+        fixed = torch.export.export(losses.module(lambda x, y: x + y[0]), (torch.zeros(4, 3), torch.zeros(5, 3)), dynamic_shapes=(free[0], None))
+        for text, program in {"may differ in their number of samples; export it as": apart, "is fixed to 5; export it as": fixed}.items():
+            torch.export.save(program, str(self.folder / "apart.pt2"))
+            self.assertIn(text, self.refused(f"model.path={self.folder}/apart.pt2", "model.loss=mean_squares"))
+
     def test_other_commands_take_such_a_recipe(self):
         loss = self.export(losses.Masked(True), FIELDS)
         for command, *more in (["show"], ["memory"], ["verify"], ["simulate", "--hardware", "h100_node"], ["plan", "--hardware", "h100_node"]):

@@ -36,6 +36,20 @@ class Fields(nn.Module):
         return self.head(y)
 
 
+class Guided(Fields):
+    """Guided by a class and a mask, which every layer reads."""
+
+    def __init__(self, width=8):
+        super().__init__(width)
+        self.kinds = nn.Embedding(CLASSES, width)
+
+    def forward(self, field, kind, mask):
+        y, guide, mask = torch.tanh(self.lift(field)), self.kinds(kind).unsqueeze(-1), mask.unsqueeze(1)
+        for layer in self.layers:
+            y = (y + torch.tanh(layer(y) + guide)) * mask
+        return self.head(y)
+
+
 def pair(inputs, outputs):
     return nn.Sequential(nn.Conv2d(inputs, outputs, 3, padding=1, bias=False), nn.GroupNorm(2, outputs), nn.ReLU(inplace=True))
 

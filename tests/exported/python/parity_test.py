@@ -190,7 +190,7 @@ class Exported(unittest.TestCase):
 
         x, free = nets.example(False), ({0: torch.export.Dim.DYNAMIC},)
         cases = {
-            "its batch is fixed to 4; export it as torch.export.export(model.train()": torch.export.export(nets.Mlp(), (x,)),
+            "the batch of 'input' is fixed to 4; export it as torch.export.export(model.train()": torch.export.export(nets.Mlp(), (x,)),
             "control flow and regions": torch.export.export(Narrow(), (x,), dynamic_shapes=free),
             "draws in training alone, so evaluations would draw too": torch.export.export(Noisy(), (x,), dynamic_shapes=free),
             "changes 'b_seen', which the model holds": torch.export.export(Counts(), (x,), dynamic_shapes=free),

@@ -75,14 +75,15 @@ class Tokens:
 
 
 class Arrays:
-    """A folder of NumPy files, all of whose samples are for training."""
+    """A folder of NumPy files, all of whose samples are for training; of several inputs each has its name."""
 
     def __init__(self, folder, inputs, targets):
         self.inputs, self.targets = inputs, targets
         folder.mkdir()
-        numpy.save(folder / "inputs.npy", inputs.numpy())
-        numpy.save(folder / "targets.npy", targets.numpy())
+        for name, values in {**(inputs if isinstance(inputs, dict) else {"inputs": inputs}), "targets": targets}.items():
+            numpy.save(folder / f"{name}.npy", values.numpy())
 
     def batch(self, step, samples, seed):
         chosen = [sample_at(step * samples + i, len(self.targets), seed) for i in range(samples)]
-        return self.inputs[chosen], self.targets[chosen]
+        inputs = {name: values[chosen] for name, values in self.inputs.items()} if isinstance(self.inputs, dict) else self.inputs[chosen]
+        return inputs, self.targets[chosen]

@@ -3,6 +3,7 @@
 #include <ATen/Parallel.h>
 #include <ATen/ops/arange.h>
 #include <ATen/ops/empty_like.h>
+#include <ATen/ops/ones.h>
 #include <c10/core/CPUAllocator.h>
 #include <c10/util/Exception.h>
 #include <c10/util/accumulate.h>
@@ -28,17 +29,27 @@ using test::Random;
 constexpr const char *kProgram = "models/model.json", *kWeights = "data/weights/model_weights_config.json";
 constexpr int64_t kSamples = 2;
 
+std::string program_path(const std::string& name) { return WEFT_SOURCE "/tests/exported/programs/" + name + ".pt2"; }
+
 struct Program {
-  bool reads_tokens;
-  std::vector<int64_t> sample_shape;
+  std::string inputs;                 ///< as model.inputs
+  std::vector<int64_t> sample_shape;  ///< of images and tokens
   int64_t classes;
+  std::string blocks;
   Members records;
+  std::string learner = {};  ///< the model of which the program is the loss; empty: it is a model
+
+  bool reads_tokens() const { return inputs == "tokens"; }
+  bool reads_arrays() const { return inputs == "arrays"; }
 };
 
 const Program& any_program(Random& random) {
   static const std::vector<Program> all = {
-      {false, {1, 16, 16}, 5, records_of(WEFT_SOURCE "/tests/exported/programs/images.pt2")},
-      {true, {16}, 64, records_of(WEFT_SOURCE "/tests/exported/programs/tokens.pt2")}};
+      {"images", {1, 16, 16}, 5, "1,5", records_of(program_path("images"))},
+      {"tokens", {16}, 64, "h.*", records_of(program_path("tokens"))},
+      {"arrays", {}, 0, "layers.*", records_of(program_path("guided"))},
+      {"arrays", {}, 0, "layers.*", records_of(program_path("huber")), program_path("fields")},
+  };
   return random.of(all);
 }
 
@@ -55,11 +66,11 @@ class SmallMemory : public at::Allocator {
 };
 
 ExportedModelOptions options_of(const std::string& path, const Program& program, Random& random) {
-  ExportedModelOptions options{.path = path,
-                               .blocks = random.one_in(2)       ? "auto"
-                                         : program.reads_tokens ? "h.*"
-                                                                : "1,5",
-                               .reads_tokens = program.reads_tokens};
+  ExportedModelOptions options{.path = program.learner.empty() ? path : program.learner,
+                               .blocks = random.one_in(2) ? "auto" : program.blocks,
+                               .reads_tokens = program.reads_tokens(),
+                               .reads_arrays = program.reads_arrays()};
+  if (program.reads_arrays()) options.loss = program.learner.empty() ? "mean_squares" : path;
   if (random.one_in(8)) return options;
   options.sample_shape = program.sample_shape;
   options.classes = program.classes;
@@ -67,10 +78,19 @@ ExportedModelOptions options_of(const std::string& path, const Program& program,
 }
 
 Batch batch_of(const Program& program) {
+  if (program.reads_arrays()) {
+    constexpr int64_t kPoints = 12;
+    Batch batch{.inputs = {at::ones({kSamples, 3, kPoints})}, .target = at::ones({kSamples, 2, kPoints})};
+    if (program.learner.empty()) {
+      batch.inputs.push_back(at::arange(kSamples, at::kLong));
+      batch.inputs.push_back(at::ones({kSamples, kPoints}));
+    }
+    return batch;
+  }
   std::vector<int64_t> shape = {kSamples};
   shape.insert(shape.end(), program.sample_shape.begin(), program.sample_shape.end());
   const at::Tensor numbers = at::arange(c10::multiply_integers(shape), at::kLong).remainder(program.classes).reshape(shape);
-  if (program.reads_tokens) return {.inputs = {numbers}, .target = numbers};
+  if (program.reads_tokens()) return {.inputs = {numbers}, .target = numbers};
   return {.inputs = {numbers.to(at::kFloat)}, .target = at::arange(kSamples, at::kLong)};
 }
 
@@ -80,8 +100,9 @@ bool is_large(Model& model, const Batch& batch) {
   const auto meta = [](const at::Tensor& x) { return at::empty_like(x, at::TensorOptions(at::kMeta)); };
   double flops = 0.0;
   Tensors outputs;
-  for (const MeasuredCost& cost : measure_cost(model, {meta(batch.inputs.front())}, {}, &outputs))
-    flops += cost.forward_flops + cost.backward_flops;
+  Tensors inputs;
+  for (const at::Tensor& input : batch.inputs) inputs.push_back(meta(input));
+  for (const MeasuredCost& cost : measure_cost(model, inputs, {}, &outputs)) flops += cost.forward_flops + cost.backward_flops;
   measure_loss(model, outputs, meta(batch.target));
   return flops > kMostFlops;
 }
@@ -98,6 +119,7 @@ void load_and_train(const std::string& path, const Program& program, Random& ran
   for (const std::string& name : weights->names()) weights->read(name);
   const ExportedModelOptions options = options_of(path, program, random);
   if (random.one_in(8)) exported_size(path);
+  if (program.reads_arrays()) exported_arrays(options);
   Model model = exported_model(options);
   const Batch batch = batch_of(program);
   try {
@@ -106,7 +128,7 @@ void load_and_train(const std::string& path, const Program& program, Random& ran
     model = exported_model(options);
   }
   Trainer trainer(Mesh(World(), {}), std::move(model), Sgd{}, {.global_batch = kSamples, .micro_batch = 1});
-  trainer.load_weights(path);
+  trainer.load_weights(options.path);
   trainer.step(batch);
   trainer.predict(batch);
 }

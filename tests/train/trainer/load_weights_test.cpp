@@ -118,6 +118,8 @@ TEST(LoadWeights, EveryModelTellsWhatItIs) {
   }
   EXPECT_EQ(option_differences(models[0].first.options, models[1].first.options),
             (std::vector<std::string>{"model.name is gpt there, llama here"}));
+  EXPECT_EQ(option_differences({{"name", "exported"}, {"graph", "f00d"}}, {{"name", "exported"}, {"graph", "cafe"}}),
+            (std::vector<std::string>{"model.path has another graph: its digest is f00d there, cafe here"}));
 }
 
 /// config.json next to a file, or in its folder.

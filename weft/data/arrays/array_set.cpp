@@ -4,7 +4,9 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <deque>
 #include <filesystem>
+#include <optional>
 #include <utility>
 
 #include "weft/base/error.h"
@@ -19,17 +21,19 @@ namespace {
 constexpr std::pair<const char*, at::ScalarType> kNpyTypes[] = {
     {"'<f4'", at::kFloat}, {"'<f8'", at::kDouble}, {"'<i4'", at::kInt}, {"'<i8'", at::kLong}};
 
+constexpr const char *kSuffix = ".npy", *kTargets = "targets";
+
 const char* name_of(at::ScalarType type) { return at::isFloatingType(type) ? "float32" : "int64"; }
 
 /// Rows of one file.
 class NpyRows {
  public:
   /// `like` is what rows must be.
-  NpyRows(std::string path, const at::Tensor& like) : path_(std::move(path)), like_(like) {
+  NpyRows(const std::string& folder, const ArrayFile& needed, const std::string& all)
+      : path_((std::filesystem::path(folder) / (needed.name + kSuffix)).string()), like_(needed.like) {
     InputFile file = open_input(path_);
     if (!file.reason.empty()) {
-      throw InputError(
-          fmt::format("{}: cannot open it: {}; data.path is a folder with inputs.npy and targets.npy", path_, file.reason));
+      throw InputError(fmt::format("{}: cannot open it: {}; data.path is a folder with {}", path_, file.reason, all));
     }
     const std::string head = read_head(path_, file);
     if (!is_npy(head)) refuse_kind(head);
@@ -39,7 +43,7 @@ class NpyRows {
     offset_ = header.offset;
     size_ = header.shape.front();
     row_bytes_ = static_cast<int64_t>(c10::elementSize(type_));
-    for (const int64_t size : like.sizes().slice(1)) row_bytes_ *= size;
+    for (const int64_t size : like_.sizes().slice(1)) row_bytes_ *= size;
     const int64_t said = offset_ + size_ * row_bytes_;
     if (file.bytes != said) {
       throw InputError(fmt::format("{}: its NumPy header says {} bytes, but it has {}; {}", path_, said, file.bytes,
@@ -104,38 +108,45 @@ class NpyRows {
 
 class ArraySet final : public Dataset {
  public:
-  ArraySet(const std::string& folder, const at::Tensor& input, const at::Tensor& target, ArrayPart part)
-      : inputs_((std::filesystem::path(folder) / "inputs.npy").string(), input),
-        targets_((std::filesystem::path(folder) / "targets.npy").string(), target) {
-    if (inputs_.size() != targets_.size()) {
-      throw InputError(fmt::format("{} has {} samples but {} has {}; save both from the same samples", inputs_.path(),
-                                   inputs_.size(), targets_.path(), targets_.size()));
+  ArraySet(const std::string& folder, const std::vector<ArrayFile>& inputs, const at::Tensor& target, ArrayPart part) {
+    std::string files;
+    for (const ArrayFile& input : inputs) files += fmt::format("{}{}, ", input.name, kSuffix);
+    files = fmt::format("{} and {}{}", files.substr(0, files.size() - 2), kTargets, kSuffix);
+    for (const ArrayFile& input : inputs) inputs_.emplace_back(folder, input, files);
+    targets_.emplace(folder, ArrayFile{kTargets, target}, files);
+    for (const NpyRows& rows : inputs_) {
+      if (rows.size() == targets_->size()) continue;
+      throw InputError(fmt::format("{} has {} samples but {} has {}; save all from the same samples", rows.path(), rows.size(),
+                                   targets_->path(), targets_->size()));
     }
-    const auto all = static_cast<double>(inputs_.size());
+    const auto all = static_cast<double>(targets_->size());
     first_ = static_cast<int64_t>(part.begin * all);
     size_ = static_cast<int64_t>(part.end * all) - first_;
     if (size_ > 0) return;
     throw InputError(
         fmt::format("{}: {} samples leave none for {}; change data.evaluation, or name a folder with "
                     "data.evaluation_path",
-                    folder, inputs_.size(), part.begin > 0.0 ? "evaluation" : "training"));
+                    folder, targets_->size(), part.begin > 0.0 ? "evaluation" : "training"));
   }
 
   int64_t size() const override { return size_; }
   Batch get(const std::vector<int64_t>& indices, int64_t /*epoch*/) const override {
-    return {.inputs = {inputs_.read(indices, first_)}, .target = targets_.read(indices, first_)};
+    Batch batch{.inputs = {}, .target = targets_->read(indices, first_)};
+    for (const NpyRows& rows : inputs_) batch.inputs.push_back(rows.read(indices, first_));
+    return batch;
   }
 
  private:
-  NpyRows inputs_, targets_;
+  std::deque<NpyRows> inputs_;
+  std::optional<NpyRows> targets_;
   int64_t first_ = 0, size_ = 0;
 };
 
 }  // namespace
 
-std::shared_ptr<Dataset> open_arrays(const std::string& folder, const at::Tensor& input, const at::Tensor& target,
+std::shared_ptr<Dataset> open_arrays(const std::string& folder, const std::vector<ArrayFile>& inputs, const at::Tensor& target,
                                      ArrayPart part) {
-  return std::make_shared<ArraySet>(folder, input, target, part);
+  return std::make_shared<ArraySet>(folder, inputs, target, part);
 }
 
 }  // namespace weft

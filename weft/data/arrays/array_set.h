@@ -1,10 +1,12 @@
-// Samples of any shape from two NumPy files: inputs.npy and targets.npy in a folder, whose first dimension is of the samples.
+// Samples of any shape from NumPy files in a folder: inputs.npy, or one file per input, and targets.npy. Their first dimension
+// is of the samples.
 //
 // Rows are read from the files when they are wanted; memory holds none but those of a batch.
 #pragma once
 
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "weft/data/dataset.h"
 
@@ -16,10 +18,16 @@ struct ArrayPart {
   double end = 1.0;
 };
 
-/// Opens a folder's samples. `input` and `target` have the type, float32 or int64, and shape that these must have, the first
-/// size apart; float64 is converted to float32, int32 to int64. Throws InputError for other types and shapes, Fortran's order,
-/// damaged files, and a part without samples.
-std::shared_ptr<Dataset> open_arrays(const std::string& folder, const at::Tensor& input, const at::Tensor& target,
+/// What one array of a folder must be.
+struct ArrayFile {
+  std::string name;  ///< of the file, without ".npy"
+  at::Tensor like;   ///< has its type, float32 or int64, and shape, the first size apart
+};
+
+/// Opens a folder's samples: their inputs, in this order, and targets.npy, which is `target`-like. float64 is converted to
+/// float32, int32 to int64. Throws InputError for other types and shapes, Fortran's order, damaged files, files with different
+/// numbers of samples, and a part without samples.
+std::shared_ptr<Dataset> open_arrays(const std::string& folder, const std::vector<ArrayFile>& inputs, const at::Tensor& target,
                                      ArrayPart part = {});
 
 }  // namespace weft

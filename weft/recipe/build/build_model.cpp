@@ -207,7 +207,13 @@ at::Tensor meta_array(const ExportedArray& array, int64_t samples) {
 Tensors meta_inputs(const Recipe& recipe, int64_t micro_batch, int cp) {
   const ModelRecipe& model = recipe.model;
   const auto meta = at::TensorOptions().device(at::kMeta);
-  if (reads_arrays(model)) return {meta_array(exported_arrays(exported_options(model)).input, micro_batch)};
+  if (reads_arrays(model)) {
+    Tensors inputs;
+    for (const ExportedArray& input : exported_arrays(exported_options(model)).inputs) {
+      inputs.push_back(meta_array(input, micro_batch));
+    }
+    return inputs;
+  }
   if (!reads_tokens(model)) {
     return {at::empty({micro_batch, model.channels, model.image_size, model.image_size}, meta.dtype(at::kFloat))};
   }
@@ -222,6 +228,10 @@ at::Tensor meta_target(const Recipe& recipe, int64_t micro_batch, int cp) {
   if (reads_tokens(recipe.model)) return at::empty({micro_batch, recipe.model.context / cp}, ids);
   return recipe.data.mixup > 0.0 ? at::empty({micro_batch, recipe.model.classes}, ids.dtype(at::kFloat))
                                  : at::empty({micro_batch}, ids);
+}
+
+std::vector<std::string> input_names(const ModelRecipe& recipe) {
+  return reads_arrays(recipe) ? exported_arrays(exported_options(recipe)).names : std::vector<std::string>();
 }
 
 int64_t array_classes(const ModelRecipe& recipe) {

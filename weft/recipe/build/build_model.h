@@ -42,6 +42,9 @@ std::vector<int64_t> sample_shape(const ModelRecipe& recipe);
 /// rank's part.
 Tensors meta_inputs(const Recipe& recipe, int64_t micro_batch, int cp = 1);
 
+/// Names of the inputs of a model of arrays, forward's arguments; empty for models that read others.
+std::vector<std::string> input_names(const ModelRecipe& recipe);
+
 /// The target of a micro-batch, in the same form.
 at::Tensor meta_target(const Recipe& recipe, int64_t micro_batch, int cp = 1);
 

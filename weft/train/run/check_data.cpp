@@ -181,7 +181,9 @@ void look_at_samples(const Dataset& samples, int64_t classes, const CheckDataOpt
   in_pieces(report.samples, 16, threads, [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i) {
       const Batch sample = samples.get({i}, 0);
-      for (const at::Tensor& values : {sample.inputs.front(), sample.target}) {
+      Tensors all = sample.inputs;
+      all.push_back(sample.target);
+      for (const at::Tensor& values : all) {
         if (!values.is_floating_point() || values.isfinite().all().item<bool>()) continue;
         const std::lock_guard lock(mutex);
         damaged[i] = fmt::format("sample {}: a number is not finite", i);
