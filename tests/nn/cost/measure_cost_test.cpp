@@ -2,11 +2,13 @@
 
 #include <ATen/ops/empty.h>
 #include <ATen/ops/linear.h>
+#include <ATen/ops/scaled_dot_product_attention.h>
 #include <ATen/ops/zeros.h>
 #include <gtest/gtest.h>
 
 #include <functional>
 #include <memory>
+#include <optional>
 #include <tuple>
 #include <utility>
 
@@ -14,6 +16,7 @@
 #include "weft/models/gpt.h"
 #include "weft/models/llama.h"
 #include "weft/models/vision.h"
+#include "weft/nn/cost/meta_kernels.h"
 
 namespace weft {
 namespace {
@@ -49,6 +52,29 @@ TEST(Cost, LlamaLayerCountsItsMatrixProducts) {
   // and sines. The first norm's input is the layer's own.
   const double kept = batch * tokens * (2.0 + width + 2 * width + width + 4 + 2 * ffn) + tokens * 16;
   EXPECT_DOUBLE_EQ(static_cast<double>(costs[1].saved_bytes), 4.0 * kept);
+}
+
+/// As modules and exported models call it: a result with the strides that the CPU's has, and scores where that keeps them.
+TEST(Cost, LibTorchsAttentionIsMeasuredAsItRuns) {
+  const int64_t batch = 2, heads = 4, tokens = 32, width = 16;
+  const auto made = [&](at::Device device, const std::optional<at::ScalarType>& type, double dropout) {
+    const auto of_type = [&](at::ScalarType t) { return at::TensorOptions(t).device(device); };
+    const at::Tensor q = at::zeros({batch, tokens, heads, width}, of_type(at::kFloat)).requires_grad_(true);
+    std::optional<at::Tensor> mask;
+    if (type) mask = at::zeros({batch, 1, tokens, tokens}, of_type(*type));
+    const at::Tensor heads_first = q.transpose(1, 2);
+    return at::scaled_dot_product_attention(heads_first, heads_first, heads_first, mask, dropout);
+  };
+  register_meta_kernels();
+  for (const double dropout : {0.0, 0.1}) {
+    for (const std::optional<at::ScalarType>& mask : {std::optional<at::ScalarType>(), {at::kFloat}, {at::kBool}}) {
+      const at::Tensor real = made(at::kCPU, mask, dropout), measured = made(at::kMeta, mask, dropout);
+      EXPECT_EQ(measured.strides(), real.strides()) << mask.has_value() << dropout;
+      EXPECT_EQ(measured.grad_fn() != nullptr, real.grad_fn() != nullptr);
+      EXPECT_EQ(measured.grad_fn()->name(), real.grad_fn()->name());
+      measured.sum().backward();
+    }
+  }
 }
 
 TEST(Cost, ConvolutionCountsEveryMultiplyAddTwice) {

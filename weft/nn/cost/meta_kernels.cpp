@@ -2,10 +2,14 @@
 
 #include <ATen/ExpandUtils.h>
 #include <ATen/OpMathType.h>
+#include <ATen/SDPBackend.h>
 #include <ATen/core/Reduction.h>
+#include <ATen/ops/_fused_sdp_choice_cpu_dispatch.h>
+#include <ATen/ops/_scaled_dot_product_flash_attention_for_cpu.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/empty_like.h>
 #include <ATen/ops/result_type.h>
+#include <ATen/ops/scaled_dot_product_attention_compositeimplicitautograd_dispatch.h>
 #include <c10/core/WrapDimMinimal.h>
 #include <torch/library.h>
 
@@ -215,6 +219,20 @@ Three attention_backward(const Tensor&, const Tensor& q, const Tensor& k, const 
   return {token_major(q), token_major(k), token_major(v)};
 }
 
+/// As on a CPU, whose choice looks at shapes, and on a GPU, whose kernels drop too: LibTorch takes its formula for every meta
+/// tensor, whose scores take memory and whose result has other strides, in which an exported model's views may not be.
+Tensor scaled_dot_product_attention(const Tensor& q, const Tensor& k, const Tensor& v, const Optional& mask, double dropout,
+                                    bool causal, std::optional<double> scale, bool grouped) {
+  const double counted = target_of(q.device()) == TargetDevice::gpu ? 0.0 : dropout;
+  const int64_t choice = at::cpu::_fused_sdp_choice(q, k, v, mask, counted, causal, scale, grouped);
+  if (choice != static_cast<int64_t>(at::SDPBackend::flash_attention)) {
+    return at::compositeimplicitautograd::scaled_dot_product_attention(q, k, v, mask, dropout, causal, scale, grouped);
+  }
+  const bool is_choice = mask && mask->scalar_type() == at::kBool;
+  const Optional added = is_choice ? at::empty(mask->sizes(), q.options()) : mask;
+  return std::get<0>(at::_scaled_dot_product_flash_attention_for_cpu(q, k, v, dropout, causal, added, scale));
+}
+
 /// Half of the frequencies, and the middle one, of real values.
 Tensor fft_r2c(const Tensor& self, at::IntArrayRef dim, int64_t, bool onesided) {
   std::vector<int64_t> shape = self.sizes().vec();
@@ -239,12 +257,16 @@ Tensor clamp_ids(const Tensor& ids, int64_t, std::optional<int64_t>, Tensor&) { 
 
 void register_meta_kernels() {
   // Never destroyed: at process exit the dispatcher may be gone before it.
-  alignas(torch::Library) static std::byte storage[sizeof(torch::Library)], own_storage[sizeof(torch::Library)];
+  alignas(torch::Library) static std::byte storage[sizeof(torch::Library)], own_storage[sizeof(torch::Library)],
+      differentiated_storage[sizeof(torch::Library)];
   static const bool registered = [] {
     torch::Library& aten =
         *new (storage) torch::Library(torch::Library::IMPL, "aten", c10::DispatchKey::Meta, __FILE__, __LINE__);
     torch::Library& own =
         *new (own_storage) torch::Library(torch::Library::IMPL, "weft", c10::DispatchKey::Meta, __FILE__, __LINE__);
+    torch::Library& differentiated = *new (differentiated_storage) torch::Library(
+        torch::Library::IMPL, "aten", c10::DispatchKey::AutogradMeta, __FILE__, __LINE__);
+    differentiated.impl("scaled_dot_product_attention", TORCH_FN(meta::scaled_dot_product_attention));
     own.impl("clamp_ids", TORCH_FN(meta::clamp_ids));
     aten.impl("abs", TORCH_FN(meta::same_shape));
     aten.impl("relu", TORCH_FN(meta::same_shape));
