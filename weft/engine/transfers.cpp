@@ -27,13 +27,14 @@ bool fit(const std::vector<TensorShape>& announced, const std::vector<TensorShap
   });
 }
 
-// A header's numbers: the tensor count; for each tensor its type, whether it comes from the host, dimension count, sizes and
-// strides.
+// A header's numbers: the tensor count; for each tensor its type, whether it comes from the host, whether it gets a gradient,
+// dimension count, sizes and strides.
 std::vector<int64_t> header_of(const std::vector<TensorShape>& shapes) {
   std::vector<int64_t> numbers = {static_cast<int64_t>(shapes.size())};
-  for (const auto& [dtype, layout, from_host] : shapes) {
+  for (const auto& [dtype, layout, from_host, gets_gradient] : shapes) {
     numbers.push_back(static_cast<int64_t>(dtype));
     numbers.push_back(from_host ? 1 : 0);
+    numbers.push_back(gets_gradient ? 1 : 0);
     numbers.push_back(static_cast<int64_t>(layout.sizes.size()));
     numbers.insert(numbers.end(), layout.sizes.begin(), layout.sizes.end());
     numbers.insert(numbers.end(), layout.strides.begin(), layout.strides.end());
@@ -43,9 +44,10 @@ std::vector<int64_t> header_of(const std::vector<TensorShape>& shapes) {
 
 std::vector<TensorShape> read_header(const int64_t* numbers) {
   std::vector<TensorShape> shapes(static_cast<size_t>(*numbers++));
-  for (auto& [dtype, layout, from_host] : shapes) {
+  for (auto& [dtype, layout, from_host, gets_gradient] : shapes) {
     dtype = static_cast<at::ScalarType>(*numbers++);
     from_host = *numbers++ != 0;
+    gets_gradient = *numbers++ != 0;
     const int64_t dims = *numbers++;
     layout.sizes.assign(numbers, numbers + dims);
     layout.strides.assign(numbers + dims, numbers + 2 * dims);
@@ -131,7 +133,7 @@ Transfers::Shapes Transfers::shapes_of(const Tensors& tensors) const {
   Shapes shapes;
   for (const at::Tensor& x : tensors) {
     const bool is_known = x.scalar_type() == at::kLong && x.is_contiguous() && noted_values(x).defined();
-    shapes.push_back({x.scalar_type(), layout_of(x), is_known && uses_host_});
+    shapes.push_back({x.scalar_type(), layout_of(x), is_known && uses_host_, x.requires_grad()});
   }
   return shapes;
 }
@@ -184,7 +186,7 @@ Work Transfers::send_gradient(int peer, int block, const Tensors& tensors, const
   Tensors sent_now;
   at::Tensor which = at::zeros({static_cast<int64_t>(shapes.size())}, at::kByte);
   for (size_t i = 0; i < shapes.size(); ++i) {
-    const auto& [dtype, layout, from_host] = shapes[i];
+    const auto& [dtype, layout, from_host, gets_gradient] = shapes[i];
     if (!at::isFloatingType(dtype)) continue;
     which.mutable_data_ptr<uint8_t>()[i] = tensors[i].defined() ? 1 : 0;
     const at::Tensor gradient = tensors[i].defined() ? tensors[i] : make_tensor(layout, options(dtype)).zero_();
@@ -210,7 +212,7 @@ Work Transfers::receive_gradient(int peer, int block, Tensors& result, const std
   message->peer = peer;
   message->what = what;
   message->result = &result;
-  for (const auto& [dtype, layout, from_host] : sent_shapes_.at({peer, block})) {
+  for (const auto& [dtype, layout, from_host, gets_gradient] : sent_shapes_.at({peer, block})) {
     message->layouts.push_back(gradient_layout(layout));
     message->tensors.push_back(at::isFloatingType(dtype) ? make_tensor(message->layouts.back(), options(dtype)) : at::Tensor());
   }
@@ -269,7 +271,7 @@ void Transfers::receive_shapes(const Incoming& message) {
 void Transfers::start(Incoming& message) {
   if (message.block >= 0) {
     if (received_shapes_.count({message.peer, message.block}) == 0) receive_shapes(message);
-    for (const auto& [dtype, layout, from_host] : received_shapes_[{message.peer, message.block}]) {
+    for (const auto& [dtype, layout, from_host, gets_gradient] : received_shapes_[{message.peer, message.block}]) {
       message.layouts.push_back(layout);
       message.tensors.push_back(make_tensor(layout, options(dtype)));
       message.on_host.emplace_back();
@@ -311,8 +313,9 @@ void Transfers::finish(const std::shared_ptr<Incoming>& message) {
       if (defined.const_data_ptr<uint8_t>()[i] == 0) message->tensors[i].reset();
     }
   }
-  for (at::Tensor& tensor : message->tensors) {
-    if (message->block >= 0 && message->block != kInputs && tensor.is_floating_point()) tensor.requires_grad_(true);
+  if (message->block >= 0) {
+    const Shapes& shapes = received_shapes_.at({message->peer, message->block});
+    for (size_t i = 0; i < shapes.size(); ++i) message->tensors[i].requires_grad_(shapes[i].gets_gradient);
   }
   if (message->result != nullptr) *message->result = std::move(message->tensors);
   message->tensors.clear();

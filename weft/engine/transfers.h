@@ -27,7 +27,8 @@ namespace weft {
 struct TensorShape {
   at::ScalarType dtype = at::kFloat;
   MemoryLayout layout = {};
-  bool from_host = false;  ///< sent from host to host, row-major
+  bool from_host = false;      ///< sent from host to host, row-major
+  bool gets_gradient = false;  ///< it is from parameters, on the sender
 };
 
 class Transfers {

@@ -103,13 +103,38 @@ def bert():
                                              attention_probs_dropout_prob=0.0, **TOKENS)))
 
 
+class Classifier(nn.Module):
+    """The logits of a model of transformers for padded texts."""
+
+    def __init__(self, model):
+        super().__init__()
+        self.model = model
+
+    def forward(self, input_ids, attention_mask):
+        return self.model(input_ids=input_ids, attention_mask=attention_mask).logits
+
+
+def bert_classifier():
+    from transformers import BertConfig, BertForSequenceClassification
+    return Classifier(BertForSequenceClassification(BertConfig(
+        hidden_size=32, intermediate_size=64, num_hidden_layers=2, num_attention_heads=4, max_position_embeddings=nets.CONTEXT,
+        hidden_dropout_prob=0.0, attention_probs_dropout_prob=0.0, num_labels=nets.CLASSES, **TOKENS)))
+
+
+def distilbert():
+    from transformers import DistilBertConfig, DistilBertForSequenceClassification
+    return Classifier(DistilBertForSequenceClassification(DistilBertConfig(
+        dim=32, hidden_dim=64, n_layers=2, n_heads=4, max_position_embeddings=nets.CONTEXT, dropout=0.0, attention_dropout=0.0,
+        seq_classif_dropout=0.0, num_labels=nets.CLASSES, **TOKENS)))
+
+
 def t5():
     from transformers import T5Config, T5ForConditionalGeneration
     return Logits(T5ForConditionalGeneration(T5Config(d_model=32, d_kv=8, d_ff=64, num_layers=2, num_heads=4, dropout_rate=0.0, use_cache=False,
                                                       **TOKENS)))
 
 
-# By name: the package, what makes it, whether it reads tokens, its learning rate.
+# By name: the package, what makes it, whether it reads tokens, or the arrays that it reads; its learning rate.
 MODELS = {
     "ResNet-18": ("torchvision", lambda: OfGrey(resnet18()), False, 1e-6),
     "EfficientNet": ("torchvision", lambda: OfGrey(efficientnet()), False, 1e-4),
@@ -122,6 +147,8 @@ MODELS = {
     "GPT-2": ("transformers", gpt2, True, 1e-2),
     "Llama": ("transformers", llama, True, 1e-2),
     "BERT": ("transformers", bert, True, 1e-2),
+    "BERT-classifier": ("transformers", bert_classifier, "texts", 1e-2),
+    "DistilBERT": ("transformers", distilbert, "texts", 1e-2),
     "T5": ("transformers", t5, True, 1e-3),
 }
 
@@ -136,6 +163,9 @@ SPLITS = {
     "Llama": (2, {"columns": "*.q_proj, *.k_proj, *.v_proj, *.gate_proj, *.up_proj", "rows": "*.o_proj, *.down_proj",
                   "vocabulary": "*.embed_tokens, *.lm_head"}),
     "BERT": (2, {"columns": "*.query, *.key, *.value, *.intermediate.dense", "rows": "*.attention.output.dense, *.layer.?.output.dense"}),
+    "BERT-classifier": (2, {"columns": "*.query, *.key, *.value, *.intermediate.dense",
+                            "rows": "*.attention.output.dense, *.layer.?.output.dense"}),
+    "DistilBERT": (2, {"columns": "*.q_lin, *.k_lin, *.v_lin, *.lin1", "rows": "*.out_lin, *.lin2"}),
     "T5": (2, {"columns": "*Attention.q, *Attention.k, *Attention.v, *.wi", "rows": "*Attention.o, *.wo", "vocabulary": "*.embed_tokens, *lm_head"}),
 }
 
@@ -149,14 +179,25 @@ def split_difference(name, file, one):
     return f"{runs.difference(runs.train(file, 'tp')[0], one):.1e}"
 
 
-def row_of(name, folder, images, ids):
+def texts(folder):
+    """Padded texts of several lengths, and their classes."""
+    generator = torch.Generator().manual_seed(4)
+    ids = torch.randint(nets.VOCABULARY, (200, nets.CONTEXT), generator=generator)
+    lengths = torch.randint(3, nets.CONTEXT + 1, (200, 1), generator=generator)
+    mask = (torch.arange(nets.CONTEXT) < lengths).long()
+    return weft_data.Arrays(folder, {"input_ids": ids * mask, "attention_mask": mask}, torch.randint(nets.CLASSES, (200,), generator=generator))
+
+
+def row_of(name, folder, sets):
     package, make, tokens, rate = MODELS[name]
     torch.manual_seed(1)
     model = make()
-    path, example = folder / f"{name}.pt2", torch.randint(nets.VOCABULARY, (4, nets.CONTEXT)) if tokens else torch.randn(4, 1, SIZE, SIZE)
+    path, batches = folder / f"{name}.pt2", [sets[tokens].batch(step, runs.GLOBAL, runs.SEED) for step in range(STEPS)]
+    inputs = batches[0][0]
+    example = {key: values[:4] for key, values in inputs.items()} if isinstance(inputs, dict) else inputs[:4]
     runs.export_function()(model, example, str(path))
     file = runs.recipe(folder, name, path, tokens, STEPS, rate, SIZE)
-    expected = runs.alone(model, [(ids if tokens else images).batch(step, runs.GLOBAL, runs.SEED) for step in range(STEPS)], rate)
+    expected = runs.alone(model, batches, rate)
     one = runs.train(file, "one")[0]
     differ = [layout for layout in list(runs.LAYOUTS)[1:] if runs.train(file, layout)[0] != one]
     parameters = sum(p.numel() for p in model.parameters())
@@ -169,11 +210,11 @@ def row_of(name, folder, images, ids):
 def main():
     with tempfile.TemporaryDirectory() as scratch:
         folder = pathlib.Path(scratch)
-        images = weft_data.Images(folder / "images", 200, SIZE, nets.CLASSES)
-        ids = weft_data.Tokens(folder / "ids", 8000, nets.CONTEXT, nets.VOCABULARY)
+        sets = {False: weft_data.Images(folder / "images", 200, SIZE, nets.CLASSES),
+                True: weft_data.Tokens(folder / "ids", 8000, nets.CONTEXT, nets.VOCABULARY), "texts": texts(folder / "texts")}
         for name in os.environ.get("MODELS", "").split() or MODELS:
             try:
-                print(row_of(name, folder, images, ids), flush=True)
+                print(row_of(name, folder, sets), flush=True)
             except Exception as error:  # the other rows are still of use
                 print(f"{name}: {type(error).__name__}: {error}", flush=True)
 

@@ -48,11 +48,14 @@ def weft(*arguments, status=0):
 
 
 def recipe(folder, name, path, tokens, steps, rate, size=nets.SIZE):
-    """Writes the recipe of a model."""
-    shape = f'inputs = "tokens", context = {nets.CONTEXT}, vocabulary = {nets.VOCABULARY}' if tokens else \
-        f"channels = 1, image_size = {size}, classes = {nets.CLASSES}"
-    data = f'name = "tokens", path = "{folder}/ids", tokenizer = "uint16", evaluation = 0.5' if tokens else \
-        f'name = "images", path = "{folder}/images"'
+    """Writes the recipe of a model of tokens, images or arrays (`tokens` is their folder's name)."""
+    if isinstance(tokens, str):
+        shape, data = 'inputs = "arrays"', f'name = "arrays", path = "{folder}/{tokens}", evaluation_path = "{folder}/{tokens}"'
+    elif tokens:
+        shape = f'inputs = "tokens", context = {nets.CONTEXT}, vocabulary = {nets.VOCABULARY}'
+        data = f'name = "tokens", path = "{folder}/ids", tokenizer = "uint16", evaluation = 0.5'
+    else:
+        shape, data = f"channels = 1, image_size = {size}, classes = {nets.CLASSES}", f'name = "images", path = "{folder}/images"'
     file = folder / f"{name}.toml"
     file.write_text(f'model = {{ name = "exported", path = "{path}", {shape} }}\ndata = {{ {data} }}\n'
                     f"batch = {{ global = {GLOBAL}, micro = {MICRO} }}\n"
@@ -72,7 +75,7 @@ def train(file, layout, *more):
 
 
 def loss_of(model, inputs, targets, of):
-    logits = model(inputs)
+    logits = model(**inputs) if isinstance(inputs, dict) else model(inputs)
     return F.cross_entropy(logits.flatten(0, -2), targets.flatten(), reduction="sum") / of
 
 
@@ -83,8 +86,10 @@ def alone(model, batches, rate, micro=MICRO):
     for inputs, targets in batches:
         optimizer.zero_grad()
         total = 0.0
-        for begin in range(0, len(inputs), micro):
-            loss = loss_of(model, inputs[begin:begin + micro], targets[begin:begin + micro], targets.numel())
+        for begin in range(0, len(targets), micro):
+            part = slice(begin, begin + micro)
+            own = {name: values[part] for name, values in inputs.items()} if isinstance(inputs, dict) else inputs[part]
+            loss = loss_of(model, own, targets[part], targets.numel())
             loss.backward()
             total += loss.item()
         optimizer.step()
