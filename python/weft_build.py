@@ -18,6 +18,7 @@ import tarfile
 import tomllib
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
+LIST = "SOURCES.txt"  # of an sdist: the names of its files
 CACHE = pathlib.Path(os.environ.get("XDG_CACHE_HOME") or pathlib.Path.home() / ".cache", "weft")
 PINS = (ROOT / "tools/wheels.pins").read_text()
 LIBTORCH = re.search(r"^cpu +torch +(\S+)", PINS, re.MULTILINE)[1]
@@ -121,20 +122,20 @@ def build_wheel(wheel_directory, config_settings=None, metadata_directory=None):
 
 
 def files_to_pack():
-    """Names of what git tracks; in an unpacked sdist, which another repository may be around, of all but what builds make."""
+    """Names of what git tracks; in an unpacked sdist, which another repository may be around, of what it lists."""
     if shutil.which("git"):
         top = subprocess.run(["git", "rev-parse", "--show-toplevel"], capture_output=True, text=True, cwd=ROOT)
         if top.returncode == 0 and pathlib.Path(top.stdout.rstrip("\n")).resolve() == ROOT:
             return os.fsdecode(subprocess.run(["git", "ls-files", "-z"], stdout=subprocess.PIPE, cwd=ROOT, check=True).stdout).split("\0")[:-1]
-    if not (ROOT / "PKG-INFO").exists():
+    if not (ROOT / LIST).exists():
         fail(f"no sdist: {ROOT} is neither a clone of weft's repository that git reads nor an unpacked sdist")
-    names = (path.relative_to(ROOT) for path in ROOT.rglob("*"))
-    return [str(name) for name in names if not name.parts[0].startswith("build") and "__pycache__" not in name.parts]
+    return (ROOT / LIST).read_text(encoding="utf-8").splitlines()
 
 
 def build_sdist(sdist_directory, config_settings=None):
     """The files, as they are in the tree, and PKG-INFO. The same files give the same bytes."""
     files = {name: (ROOT / name).read_bytes() for name in files_to_pack() if (ROOT / name).is_file()}
+    files[LIST] = "".join(f"{name}\n" for name in sorted(files)).encode()
     files["PKG-INFO"] = metadata().encode()
     folder = f"weft-{VERSION}"
     packed = io.BytesIO()

@@ -92,7 +92,7 @@ def outputs_of(model, inputs, named):
         hint = "; of several inputs the example is a tuple or a dict" if "required positional argument" in str(error) else ""
         shapes = ", ".join(f"{value.dtype} {list(value.shape)}" for value in named.values() or inputs)
         raise InputError(f"the model does not take the example, {shapes}: {reason(error)}{hint}") from error
-    tensors = tree_leaves(outputs)
+    tensors = [value for value in tree_leaves(outputs) if value is not None]
     wrong = [value for value in tensors if not isinstance(value, torch.Tensor)] if tensors else [outputs]
     if wrong:
         raise InputError(f"the model returns {kind(wrong[0])}; weft needs a tensor, or a tuple or dict of tensors")

@@ -86,7 +86,7 @@ class Trainer:
         except InputError as error:  # without the place in a text that the caller did not write
             raise InputError(re.sub(r"^recipe:\d+:\d+: ", "", str(error))) from None
         self._counts_hits = function is None
-        self._data, self._calls, self._ended = None, {}, False
+        self._data, self._calls, self._ended, self._shapes = None, {}, False, None
         _trainers.add(self)
         if notes and log and self.rank == 0:
             log(notes)
@@ -113,7 +113,9 @@ class Trainer:
 
     def step(self, inputs: Inputs, target: torch.Tensor) -> Step:
         """One step on this rank's share of the global batch (`share`). `inputs` is a tensor, or a tuple of them. Returns a Step."""
-        return self._alone("step", self._step, _tensors(inputs), _target(target))
+        tensors = _tensors(inputs)
+        self._shapes = [value.shape[1:] for value in tensors]
+        return self._alone("step", self._step, tensors, _target(target))
 
     def _step(self, inputs, target):
         self._stop_reading()
@@ -201,8 +203,12 @@ class Trainer:
         """The model's outputs, on the CPU, for this rank's `inputs`, of any number; `gathered`: for those of all ranks."""
         tensors = _tensors(inputs)
         is_empty = not _flag(gathered, "gathered") and all(value.dim() > 0 and len(value) == 0 for value in tensors)
-        if is_empty:  # a sample of zeros shows the outputs' shapes
-            tensors = [value.new_zeros((1, *value.shape[1:])) for value in tensors]
+        if not is_empty:
+            self._shapes = [value.shape[1:] for value in tensors]
+        else:  # a sample of zeros shows the outputs' shapes; torch.tensor([]) has no shape of its own
+            given = [value.shape[1:] for value in tensors]
+            shapes = self._shapes if len(self._shapes or ()) == len(given) and not any(given) else given
+            tensors = [value.new_zeros((1, *shape)) for value, shape in zip(tensors, shapes, strict=True)]
         outputs = self._call("predict", tensors, gathered)
         if not outputs:
             raise InputError("predict(): no rank has a sample, so that the outputs' shapes are not known")

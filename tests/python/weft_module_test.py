@@ -180,7 +180,7 @@ def test_batch_norm_and_evaluation():
     peer.eval()
     inputs = torch.stack([row[0] for row in data])
     assert torch.allclose(trainer.predict(inputs), peer(inputs), atol=1e-6)
-    assert trainer.predict(inputs[:0]).shape == (0, 3)
+    assert trainer.predict(inputs[:0]).shape == trainer.predict(torch.tensor([])).shape == (0, 3)
     assert trainer.evaluate(data).loss == pytest.approx(F.cross_entropy(peer(inputs), torch.stack([row[1] for row in data])).item(), abs=1e-6)
     assert all(module.training for module in net.modules())
     state = trainer.state_dict()

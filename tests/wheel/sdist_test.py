@@ -44,7 +44,7 @@ class Sdist(unittest.TestCase):
         own = re.search(r"^project\(weft VERSION (\S+)", (ROOT / "CMakeLists.txt").read_text(), re.MULTILINE)[1]
         self.assertEqual(self.sources.name, f"weft-2.11.{own}")
         rows = [line.split(maxsplit=3) for line in run(["git", "-C", ROOT, "ls-files", "--stage"]).splitlines()]
-        modes = {"PKG-INFO": 0o644, **{file: int(mode[3:], 8) for mode, _, _, file in rows if (ROOT / file).exists()}}
+        modes = {"PKG-INFO": 0o644, "SOURCES.txt": 0o644, **{file: int(mode[3:], 8) for mode, _, _, file in rows if (ROOT / file).exists()}}
         self.assertEqual([entry.name for entry in self.entries], [f"{self.sources.name}/{file}" for file in sorted(modes)])
         for entry, (_, mode) in zip(self.entries, sorted(modes.items())):
             self.assertEqual((entry.isreg(), entry.mode, entry.uid, entry.uname), (True, mode, 0, ""), entry.name)
@@ -58,12 +58,13 @@ class Sdist(unittest.TestCase):
         """Also in another repository, which tracks none of it."""
         run(["git", "init", "--quiet", self.folder])
         self.addCleanup(shutil.rmtree, self.folder / ".git")
-        (self.sources / "build-wheel").mkdir()
-        (self.sources / "build-wheel/made").touch()
+        for made in ("build-wheel/made", "dist/weft.tar.gz", ".venv/made"):
+            (self.sources / made).parent.mkdir()
+            (self.sources / made).touch()
         again = run([self.python, "-B", self.sources / "python/weft_build.py", self.folder / "unpacked"]).strip()
         self.assertEqual(pathlib.Path(again).read_bytes(), self.sdist.read_bytes())
-        (self.sources / "PKG-INFO").rename(self.folder / "PKG-INFO")
-        self.addCleanup((self.folder / "PKG-INFO").rename, self.sources / "PKG-INFO")
+        (self.sources / "SOURCES.txt").rename(self.folder / "SOURCES.txt")
+        self.addCleanup((self.folder / "SOURCES.txt").rename, self.sources / "SOURCES.txt")
         printed = run([self.python, "-B", self.sources / "python/weft_build.py", self.folder / "unpacked"], 1)
         self.assertRegex(printed, rf"^weft: no sdist: {self.sources} is neither [^\n]*\n$")
 

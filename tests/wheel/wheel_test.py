@@ -37,7 +37,7 @@ def broken(): raise ValueError("no such size\\nand more")
 class Words(torch.nn.Module):
     def forward(self, ids): return {"logits": ids.float(), "count": 3}
 class Named(Net):
-    def forward(self, ids): return {"logits": super().forward(ids), "more": ids.float()}
+    def forward(self, ids): return {"logits": super().forward(ids), "loss": None, "more": ids.float()}
 class Masked(Net):
     def forward(self, ids): return super().forward(ids) * torch.vmap(lambda row: row > 0)(ids)[..., None]
 class Two(torch.nn.Module):

@@ -1,5 +1,6 @@
 ! Module `weft`: the functions of weft.h, whose comments hold here too. It is compiled with the program:
 ! gfortran weft.f90 program.f90 -lweft_c
+! It is Fortran 2018, as optional arguments of functions in C are.
 !
 ! Texts end with c_null_char. Dimensions are in C's order, the last one running fastest: those of a Fortran array from back to
 ! front. An argument that may be null is optional, or a type(c_ptr).

@@ -1,6 +1,7 @@
 #include "weft/engine/transfers.h"
 
 #include <ATen/ops/empty.h>
+#include <ATen/ops/view_as_real.h>
 #include <ATen/ops/zeros.h>
 #include <fmt/format.h>
 
@@ -55,6 +56,9 @@ std::vector<TensorShape> read_header(const int64_t* numbers) {
   }
   return shapes;
 }
+
+/// The same memory as real numbers, which every library sends.
+at::Tensor real(const at::Tensor& x) { return x.is_complex() ? at::view_as_real(x) : x; }
 
 std::string shape_text(const Tensors& tensors) {
   std::string text;
@@ -142,7 +146,7 @@ Work Transfers::send(int peer, const Tensors& tensors, const std::string& what) 
   std::vector<Work> works;
   Tensors sent;
   for (const at::Tensor& tensor : tensors) {
-    sent.push_back(tensor.detach().contiguous());
+    sent.push_back(real(tensor.detach().contiguous()));
     works.push_back(pipeline_.send(sent.back(), peer, what));
   }
   if (std::all_of(works.begin(), works.end(), [](const Work& work) { return work.empty(); })) return {};  // nothing to keep
@@ -285,7 +289,7 @@ void Transfers::start(Incoming& message) {
     if (!tensor.defined()) continue;
     at::Tensor places = message.layouts.empty() ? tensor : places_of(tensor, message.layouts[i]);
     if (i < message.on_host.size() && message.on_host[i].defined()) places = message.on_host[i];
-    message.works.push_back(pipeline_.receive(places, message.peer, message.what));
+    message.works.push_back(pipeline_.receive(real(places), message.peer, message.what));
   }
   message.started = true;
 }

@@ -126,11 +126,22 @@ void join(Run& run, const Run& next) {
   run.numel += next.numel;
 }
 
-/// A complex value that is made before this node and read from it on; empty: none. Blocks hand on gradients of real values.
+/// A complex value of parameters that is made before this node and read from it on; empty: none. Blocks hand on gradients of
+/// real values.
 std::string complex_across(const ExportedGraph& graph, size_t begin) {
-  std::set<std::string> made;
+  std::set<std::string> learnt, made;
+  for (const ExportedState& state : graph.states) {
+    if (state.kind == ExportedState::Kind::parameter) learnt.insert(state.value);
+  }
+  const auto is_learnt = [&](const auto& input) {
+    const std::vector<std::string>& values = input.second.values;
+    return std::any_of(values.begin(), values.end(), [&](const std::string& value) { return learnt.count(value) > 0; });
+  };
   for (size_t i = 0; i < begin; ++i) {
-    for (const std::string& output : graph.nodes[i].outputs) {
+    const ExportedNode& node = graph.nodes[i];
+    if (node.no_grad || std::none_of(node.inputs.begin(), node.inputs.end(), is_learnt)) continue;
+    for (const std::string& output : node.outputs) {
+      learnt.insert(output);
       const auto shape = graph.shapes.find(output);
       if (shape != graph.shapes.end() && at::isComplexType(shape->second.type)) made.insert(output);
     }

@@ -24,8 +24,8 @@ Model exported_model(const ExportedModelOptions& options);
 
 /// What the model takes and learns from.
 struct ExportedArrays {
-  std::vector<ExportedArray> inputs;  ///< in the order of forward's arguments
-  std::vector<std::string> names;     ///< of those arguments
+  std::vector<ExportedArray> inputs;  ///< in the file's order
+  std::vector<std::string> names;     ///< of forward's arguments
   ExportedArray target;
   int64_t classes = 0;  ///< as ExportedLoss::classes
 };

@@ -278,7 +278,11 @@ void PartsCall::whole_linear() {
   give_all(form);
 }
 
-void PartsCall::whole_addmm() { fail("this layer takes whole rows", "put it into model.tp_rows, or "); }
+void PartsCall::whole_addmm() {
+  const SplitForm* const rows = form_of(taken_[1]);
+  if (rows != nullptr && rows->dim == 1) fail("this layer takes whole rows", "put it into model.tp_rows, or ");
+  fail("weft does not run this operator on parts of other dimensions than the last");
+}
 
 void PartsCall::attention() {
   const ExportedArgument* const p = argument("dropout_p");

@@ -275,6 +275,8 @@ TEST(CheckpointFolder, IncompleteOnesAreIgnoredAndRemoved) {
   EXPECT_EQ(complete_checkpoints(*storage), (std::vector<int64_t>{3, 20, 100}));
   EXPECT_NE(refusal([&] { read_checkpoint(*storage, "step-00000200"); }).find("not a complete checkpoint"), std::string::npos);
   EXPECT_NE(refusal([&] { read_checkpoint(*storage, "nope"); }).find("/nope: no checkpoint is there"), std::string::npos);
+  EXPECT_NE(refusal([&] { read_checkpoint(*storage, "notes.txt"); }).find("name the folder of a checkpoint"),
+            std::string::npos);
   EXPECT_NE(refusal([&] { read_checkpoint(*storage, ""); }).find("name one of them, such as the newest, step-00000100"),
             std::string::npos);
   remove_incomplete(*storage);

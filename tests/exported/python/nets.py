@@ -230,6 +230,24 @@ class Spectral(nn.Module):
         return self.last(torch.tanh(torch.fft.irfft(y, n=SIZE)).flatten(1))
 
 
+class Rotating(nn.Module):
+    """Layers that read complex constants, made once before them."""
+
+    def __init__(self, width=16):
+        super().__init__()
+        self.embedding, self.layers = nn.Embedding(VOCABULARY, width), nn.ModuleList(nn.Linear(width, width) for _ in range(3))
+        self.head = nn.Linear(width, VOCABULARY)
+        angles = torch.outer(torch.arange(2 * CONTEXT), torch.linspace(0.1, 1.0, width // 2))
+        self.register_buffer("turns", torch.polar(torch.ones_like(angles), angles), persistent=False)
+
+    def forward(self, ids):
+        x, turns = self.embedding(ids), self.turns[:ids.shape[1]]
+        for layer in self.layers:
+            y = torch.view_as_complex(layer(x).unflatten(-1, (-1, 2)).contiguous()) * turns
+            x = x + torch.tanh(torch.view_as_real(y).flatten(2))
+        return self.head(x)
+
+
 class Sharing(nn.Module):
     """Layers that read what is made once before them: all but the last pass it on."""
 
@@ -248,7 +266,7 @@ class Sharing(nn.Module):
 
 # By name: the model, and whether it reads tokens.
 NETS = {"cnn": (Cnn, False), "unet": (UNet, False), "lstm": (Lstm, True), "gpt": (Gpt, True), "held": (Held, False), "sharing": (Sharing, True),
-        "spectral": (Spectral, False)}
+        "spectral": (Spectral, False), "rotating": (Rotating, True)}
 RANDOM = {"drop": (lambda: Gpt(dropout=0.2), True), "depth": (lambda: Held(drop=0.4), False), "mixed": (Mixed, True)}
 # By name: layers that ranks of tp share.
 SPLITS = {

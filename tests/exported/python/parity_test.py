@@ -21,7 +21,7 @@ STEPS, RATE = 3, 0.01
 # Beside one rank, each where it can go wrong; tests/exported/python/models.py runs more models in all layouts.
 LAYOUTS = {"cnn": [], "unet": ["pp 2"], "lstm": [], "held": ["pp 2", "ZeRO-3, recompute, offload"], "gpt": ["ZeRO-3", "pp 2 x dp 2"],
            "drop": ["ZeRO-3, recompute, offload"], "depth": ["pp 2"], "sharing": [],
-           "spectral": ["pp 2"]}
+           "spectral": ["pp 2"], "rotating": []}
 
 
 class Exported(unittest.TestCase):
@@ -165,8 +165,9 @@ class Exported(unittest.TestCase):
         for command in ("simulate", "plan"):
             weft(command, self.file_of("gpt"), "-n", 2, "--hardware", "h100_node")
 
-    def test_a_layer_that_passes_nothing_on_is_like_no_other(self):
-        self.assertEqual(self.losses("sharing", "pp 2", "model.blocks=layers.*"), self.losses("sharing"))
+    def test_layers_pass_on_what_was_made_before_them(self):
+        for name in ("sharing", "rotating"):
+            self.assertEqual(self.losses(name, "pp 2", "model.blocks=layers.*"), self.losses(name))
 
     def test_programs_that_do_not_train_are_refused(self):
         class Narrow(torch.nn.Module):

@@ -363,6 +363,21 @@ TEST(LoadWeights, AreTheSameOnAllRanks) {
   });
 }
 
+/// Also on several ranks, which compare what they read.
+TEST(LoadWeights, UnusedTensorsMayHaveAnyType) {
+  const TempFolder folder;
+  std::vector<NamedTensor> weights = llama_weights();
+  weights.push_back({"extra", at::ones({16}, at::TensorOptions(at::kShort))});
+  save_safetensors(folder.file("shorts.safetensors"), weights);
+  std::string bytes = test::read_file(folder.file("shorts.safetensors"));
+  bytes.replace(bytes.find("\"I16\""), 5, "\"U16\"");
+  const std::string path = folder.write("w.safetensors", bytes);
+  test::run_ranks(2, [&](World world) {
+    Trainer trainer = trainer_of(llama(kLlama), world);
+    EXPECT_EQ(trainer.load_weights(path).unused, std::vector<std::string>{"extra"});
+  });
+}
+
 /// Fine-tuning on other classes, on one rank and on two.
 TEST(LoadWeights, SkipsParametersThatKeepRandomValues) {
   const TempFolder folder;

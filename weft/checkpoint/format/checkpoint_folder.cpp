@@ -86,7 +86,13 @@ bool is_complete(Storage& storage, const std::string& path) { return storage.has
 
 CheckpointIndex read_checkpoint(Storage& storage, const std::string& path) {
   if (!is_complete(storage, path)) {
-    const std::vector<std::string> names = storage.list(path);
+    std::vector<std::string> names;
+    try {
+      names = storage.list(path);
+    } catch (const InputError& error) {
+      throw InputError(fmt::format(
+          "{}; name the folder of a checkpoint: files of weights are for model.weights or load_weights()", error.what()));
+    }
     if (names.empty()) throw InputError(fmt::format("{}: no checkpoint is there; name its folder", storage.full(path)));
     const auto is_one = [&](const std::string& name) {
       return checkpoint_step(name) && is_complete(storage, below(path, name));

@@ -10,7 +10,7 @@ namespace weft {
 
 void check_outputs(const Model& model, size_t block, const Tensors& outputs, bool has_gradient) {
   const std::string& name = model.blocks[block].name;
-  if (std::any_of(outputs.begin(), outputs.end(), [](const at::Tensor& x) { return x.is_complex(); })) {
+  if (std::any_of(outputs.begin(), outputs.end(), [](const at::Tensor& x) { return x.is_complex() && x.requires_grad(); })) {
     throw InputError(
         fmt::format("model: outputs of block '{}' are complex, but blocks hand on gradients of real ones alone; return "
                     "torch.view_as_real() of them",
@@ -22,7 +22,7 @@ void check_outputs(const Model& model, size_t block, const Tensors& outputs, boo
       if (spec.statistic || spec.frozen) continue;
       throw InputError(fmt::format(
           "model: outputs of block '{}' have no gradient (detach(), or operators without one), so that parameters up to "
-          "it, such as '{}', would not be trained",
+          "it, such as '{}', would not be trained; call requires_grad_(False) of those, or cut the blocks elsewhere",
           name, spec.name));
     }
   }

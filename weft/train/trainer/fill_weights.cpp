@@ -65,15 +65,16 @@ at::Tensor buffer_from(const ModelBuffer& buffer, const at::Tensor& given, const
   return given.to(buffer.type);
 }
 
-/// A digest of the tensors' names and shapes, and of some values of tensors spread over the file.
-std::string digest_of(WeightsFile& file) {
+/// A digest of the tensors' names and shapes, and of some values of tensors spread over those that the model takes.
+std::string digest_of(WeightsFile& file, const WeightsMatch& match) {
   constexpr int64_t kTensors = 64, kLongest = int64_t{1} << 20, kValues = 4096;  // a checksum may need the whole tensor
   uint64_t digest = kFnvBasis;
   std::vector<std::string> read;
   for (const std::string& name : file.names()) {
-    const std::vector<int64_t> shape = file.shape(name);
-    digest = fnv1a(fmt::format("{} [{}]\n", name, fmt::join(shape, ", ")), digest);
-    if (c10::multiply_integers(shape) <= kLongest) read.push_back(name);
+    digest = fnv1a(fmt::format("{} [{}]\n", name, fmt::join(file.shape(name), ", ")), digest);
+  }
+  for (const auto& [in_model, name] : match.in_file) {
+    if (c10::multiply_integers(file.shape(name)) <= kLongest) read.push_back(name);
   }
   const int64_t step = std::max<int64_t>(1, std::ssize(read) / kTensors);
   for (size_t i = 0; i < read.size(); i += static_cast<size_t>(step)) {
@@ -104,7 +105,7 @@ WeightsReport fill_weights(TrainerState& trainer, const std::string& path, const
     set_values(buffer, buffer_from(buffer, file->read(theirs->second), path));
   }
   trainer.updater->set_average_updates(trainer.steps_done, 0);
-  if (trainer.mesh.world().size() > 1) match.report.digest = digest_of(*file);
+  if (trainer.mesh.world().size() > 1) match.report.digest = digest_of(*file, match);
   return std::move(match.report);
 }
 

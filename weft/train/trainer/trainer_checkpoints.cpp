@@ -49,6 +49,7 @@ void fill(TrainerState& s, const std::string& path, const std::function<std::str
   s.expect_between_steps();
   const std::unique_ptr<RankMeeting> meeting = s.attempt("loading " + path, [&] { return meet(s, "loading " + path); });
   std::string failure, digest;
+  s.half_loaded = "it did not finish on all ranks";
   try {
     digest = s.in_own_thread("loading " + path, fill);
   } catch (const std::exception& error) {
@@ -60,7 +61,6 @@ void fill(TrainerState& s, const std::string& path, const std::function<std::str
         "{}: rank {} reads other weights there than rank 0; give all ranks the same file, and do not replace it meanwhile",
         path, meeting->rank())));
   }
-  s.half_loaded = "it did not finish on all ranks";
   const std::string first = meeting->verdict(failure);
   s.half_loaded = first.empty() ? "" : encoded_message(first);
   if (!first.empty()) throw_encoded(first);
