@@ -1,7 +1,13 @@
 #include "weft/nn/cost/measure_cost.h"
 
+#include <ATen/ops/clamp.h>
 #include <ATen/ops/empty.h>
+#include <ATen/ops/glu.h>
+#include <ATen/ops/hardtanh.h>
 #include <ATen/ops/linear.h>
+#include <ATen/ops/median.h>
+#include <ATen/ops/nan_to_num.h>
+#include <ATen/ops/ones.h>
 #include <ATen/ops/scaled_dot_product_attention.h>
 #include <ATen/ops/zeros.h>
 #include <gtest/gtest.h>
@@ -57,22 +63,25 @@ TEST(Cost, LlamaLayerCountsItsMatrixProducts) {
 /// As modules and exported models call it: a result with the strides that the CPU's has, and scores where that keeps them.
 TEST(Cost, LibTorchsAttentionIsMeasuredAsItRuns) {
   const int64_t batch = 2, heads = 4, tokens = 32, width = 16;
-  const auto made = [&](at::Device device, const std::optional<at::ScalarType>& type, double dropout) {
+  const auto made = [&](at::Device device, const std::optional<at::ScalarType>& type, double dropout, bool tokens_first) {
     const auto of_type = [&](at::ScalarType t) { return at::TensorOptions(t).device(device); };
     const at::Tensor q = at::zeros({batch, tokens, heads, width}, of_type(at::kFloat)).requires_grad_(true);
     std::optional<at::Tensor> mask;
-    if (type) mask = at::zeros({batch, 1, tokens, tokens}, of_type(*type));
-    const at::Tensor heads_first = q.transpose(1, 2);
+    const at::Tensor heads_first = tokens_first ? q.permute({1, 2, 0, 3}) : q.transpose(1, 2);
+    if (type)
+      mask = at::zeros({1, heads_first.size(2), heads_first.size(2)}, of_type(*type)).expand({heads_first.size(0), 1, -1, -1});
     return at::scaled_dot_product_attention(heads_first, heads_first, heads_first, mask, dropout);
   };
   register_meta_kernels();
   for (const double dropout : {0.0, 0.1}) {
     for (const std::optional<at::ScalarType>& mask : {std::optional<at::ScalarType>(), {at::kFloat}, {at::kBool}}) {
-      const at::Tensor real = made(at::kCPU, mask, dropout), measured = made(at::kMeta, mask, dropout);
-      EXPECT_EQ(measured.strides(), real.strides()) << mask.has_value() << dropout;
-      EXPECT_EQ(measured.grad_fn() != nullptr, real.grad_fn() != nullptr);
-      EXPECT_EQ(measured.grad_fn()->name(), real.grad_fn()->name());
-      measured.sum().backward();
+      for (const bool tokens_first : {false, true}) {
+        const at::Tensor real = made(at::kCPU, mask, dropout, tokens_first),
+                         measured = made(at::kMeta, mask, dropout, tokens_first);
+        EXPECT_EQ(measured.strides(), real.strides()) << mask.has_value() << dropout << tokens_first;
+        EXPECT_EQ(measured.grad_fn()->name(), real.grad_fn()->name());
+        measured.sum().backward();
+      }
     }
   }
 }
@@ -139,6 +148,21 @@ TEST(Cost, OutputsThatShareMemoryAreKeptOnce) {
     return Tensors{z, z, z.chunk(2, 1)[0]};
   };
   EXPECT_EQ(cost_of(twice)[0].saved_bytes, one);
+}
+
+/// Operators without kernels for the meta device; shapes, and gradients of the input.
+TEST(Cost, OperatorsWithoutAMetaKernelAreMeasuredByRunningThem) {
+  const std::function<at::Tensor(const at::Tensor&)> calls[] = {
+      [](const at::Tensor& y) { return at::hardtanh(y); },   [](const at::Tensor& y) { return at::clamp(y, -1, 1); },
+      [](const at::Tensor& y) { return at::glu(y, 1); },     [](const at::Tensor& y) { return std::get<0>(at::median(y, 1)); },
+      [](const at::Tensor& y) { return at::nan_to_num(y); },
+  };
+  for (const auto& call : calls) {
+    const at::Tensor real = call(at::ones({4, 8}));
+    const MeasuredCost cost = cost_of([&](const at::Tensor& y) { return Tensors{call(y)}; })[0];
+    EXPECT_TRUE(cost.has_gradient);
+    EXPECT_EQ(cost.output_bytes, static_cast<int64_t>(real.nbytes())) << &call - calls;
+  }
 }
 
 TEST(Cost, OutputsThatTrainNothingAreRefused) {

@@ -15,6 +15,7 @@
 #include "weft/base/error.h"
 #include "weft/nn/cost/activation_bytes.h"
 #include "weft/nn/cost/made_parameters.h"
+#include "weft/nn/cost/meta_by_running.h"
 #include "weft/nn/cost/meta_kernels.h"
 #include "weft/nn/cost/observation.h"
 #include "weft/nn/cost/output_checks.h"
@@ -266,13 +267,16 @@ class BlockMeasurement {
 
 /// Adds what is measured to LibTorch's errors, which do not say where they occurred.
 template <class Call>
-auto measured_as(const std::string& what, const Call& call) {
+void measured_as(const std::string& what, const Call& call) {
   try {
-    return call();
+    call();
   } catch (const c10::Error& error) {
     std::string text = torch_text(error);
-    if (text.find("Meta kernel") != std::string::npos)  // it advises authors of operators
-      text = fmt::format("LibTorch cannot tell shapes of {} without data; use another", text.substr(0, text.find(": ")));
+    if (text.find("Meta kernel") != std::string::npos) {  // it advises authors of operators
+      text = text.substr(0, std::min(text.find(": "), text.find('.')));
+      if (register_meta_by_running(text)) return measured_as(what, call);
+      text = fmt::format("LibTorch cannot tell shapes of {} without data; use another", text);
+    }
     throw InputError(fmt::format("model: {} cannot be measured: {}", what, text));
   }
 }
@@ -328,19 +332,18 @@ LossCost measure_loss(const Model& model, const Tensors& outputs, const at::Tens
   const TargetScope scope(options.device);
   Tensors leaves;
   for (const at::Tensor& output : outputs) leaves.push_back(output.detach().requires_grad_(output.is_floating_point()));
-  const Storages none;
-  Observation seen(none, options.device);
-  add(seen.inputs, leaves);
-  add(seen.inputs, {target});
-  Observer observer(seen);
-  const RecordedContext recorded(options, flops_so_far);
+  LossCost cost;
   measured_as("the loss", [&] {
+    const Storages none;
+    Observation seen(none, options.device);
+    add(seen.inputs, leaves);
+    add(seen.inputs, {target});
+    Observer observer(seen);
+    const RecordedContext recorded(options, flops_so_far);
     const LossValue loss = model.loss(model.loss.takes_any_type() ? leaves : widen(leaves), target, recorded.context());
     torch::autograd::backward({loss.sum}, {});
+    cost = {seen.peak_bytes, recorded.take(), std::move(seen.launches), std::move(seen.operators)};
   });
-  LossCost cost{.peak_bytes = seen.peak_bytes, .calls = recorded.take(), .launches = {}};
-  cost.launches = std::move(seen.launches);
-  cost.operators = std::move(seen.operators);
   return cost;
 }
 

@@ -205,17 +205,17 @@ std::tuple<Tensor, Tensor> log_sigmoid(const Tensor& self) {
 
 Tensor log_sigmoid_backward(const Tensor&, const Tensor& self, const Tensor&) { return at::empty_like(self); }
 
-/// Takes q [batch, heads, tokens, head width]. The kernel stores [batch, tokens, heads, head width], and one log-sum per query
-/// and head, at least float32.
+/// Takes q [batch, heads, tokens, head width]. The kernel stores the result in the order of q, and one log-sum per query and
+/// head, at least float32.
 std::tuple<Tensor, Tensor> attention(const Tensor& q, const Tensor&, const Tensor&, double, bool, const Optional&,
                                      std::optional<double>) {
-  return {at::empty({q.size(0), q.size(2), q.size(1), q.size(3)}, q.options()).transpose(1, 2),
+  return {at::empty_like(q),
           at::empty({q.size(0), q.size(2), q.size(1)}, q.options().dtype(at::toOpMathType(q.scalar_type()))).transpose(1, 2)};
 }
 
 Three attention_backward(const Tensor&, const Tensor& q, const Tensor& k, const Tensor& v, const Tensor&, const Tensor&, double,
                          bool, const Optional&, std::optional<double>) {
-  const auto token_major = [](const Tensor& x) { return at::empty_like(x.transpose(1, 2)).transpose(1, 2); };
+  const auto token_major = [](const Tensor& x) { return at::empty(x.transpose(1, 2).sizes(), x.options()).transpose(1, 2); };
   return {token_major(q), token_major(k), token_major(v)};
 }
 
