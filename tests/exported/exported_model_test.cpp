@@ -16,11 +16,14 @@
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
+#include <set>
 
 #include "tests/support/refusal.h"
 #include "weft/checkpoint/weights/exported_file.h"
 #include "weft/checkpoint/weights/weights_file.h"
+#include "weft/exported/size_guards.h"
 #include "weft/nn/cost/measure_cost.h"
+#include "weft/train/trainer/trainer.h"
 
 namespace weft::exported_test {
 namespace {
@@ -220,6 +223,45 @@ TEST(ExportedModel, what_is_not_trained_is_refused_with_what_to_do) {
     EXPECT_NE(text.find(c.text), std::string::npos) << c.to << ": " << text;
     EXPECT_EQ(text.find('\n'), std::string::npos) << text;
   }
+}
+
+TEST(SizeGuards, hold_for_some_numbers_of_samples) {
+  const struct {
+    std::string text;
+    std::set<int64_t> broken;
+  } cases[] = {
+      {"L['x'].size()[0] <= 3", {4, 5, 6}},
+      {"(L['x'].size()[0] % 2) != 1", {1, 3, 5}},
+      {"2 <= L['x'].size()[0] and not L['x'].size()[0] == 4", {1, 4}},
+      {"(16*L['o'].size()[0]) == (16*L['t'].size()[0])", {}},
+      {"(6 // (L['x'].size()[0] - 1)) >= 2", {1, 5, 6}},
+      {"Max(3, -L['x'].size()[0] + 8) > 4 or Min(L['x'].size()[0], 9) == 6", {4, 5}},
+  };
+  for (const auto& c : cases) {
+    const SizeGuards guards("x.pt2", {c.text});
+    for (int64_t samples = 1; samples <= 6; ++samples) {
+      const std::string text = test::refusal([&] { guards.check(samples); });
+      EXPECT_EQ(!text.empty(), c.broken.count(samples) > 0) << c.text << " " << samples << ": " << text;
+    }
+  }
+  for (const char* text : {"L['x'].size()[1] == 2", "x", "2 ** 3 == 8", "1 <", "(1", "99999999999999999999 > 1", "2 + ",
+                           "torch.sym_not(1)", "9223372036854775807 + 1 > 0"}) {
+    EXPECT_NE(test::refusal([&] { SizeGuards("x.pt2", {text}); }).find("which weft cannot read"), std::string::npos) << text;
+  }
+}
+
+TEST(ExportedModel, weights_are_of_the_file_that_it_was_read_from) {
+  Copies copies;
+  ExportedModelOptions options = options_of(kImages);
+  options.path = copies.replace(kImages, "byteorder", "little", "little");
+  Trainer trainer(Mesh(World(), {}), exported_model(options), Sgd{}, {.global_batch = 1});
+  trainer.load_weights(options.path);
+  trainer.load_weights(kImages);
+  const std::filesystem::path path = options.path, other = options.path + ".other";
+  std::filesystem::copy_file(path, other);
+  std::filesystem::rename(other, path);
+  EXPECT_NE(test::refusal([&] { trainer.load_weights(options.path); }).find("replaced or changed after the model was read"),
+            std::string::npos);
 }
 
 ExportedModelOptions fields_with(const std::string& loss) { return {.path = kFields, .reads_arrays = true, .loss = loss}; }

@@ -46,6 +46,12 @@ InputFile open_input(const std::string& path) {
   return {.descriptor = std::move(descriptor), .bytes = info.st_size, .reason = {}};
 }
 
+std::string state_of(const InputFile& file) {
+  struct stat info {};
+  if (::fstat(file.descriptor.get(), &info) != 0) return {};
+  return fmt::format("{}:{} {} {}.{:09}", info.st_dev, info.st_ino, info.st_size, info.st_mtim.tv_sec, info.st_mtim.tv_nsec);
+}
+
 int64_t read_input(const InputFile& file, int64_t offset, void* data, int64_t bytes) {
   return read_all(file.descriptor.get(), offset, data, bytes);
 }

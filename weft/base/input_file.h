@@ -20,6 +20,9 @@ struct InputFile {
 /// its error.
 InputFile open_input(const std::string& path);
 
+/// Text that differs for other files and, as long as clocks tick, for another content: device, inode, size, time of change.
+std::string state_of(const InputFile& file);
+
 /// Reads up to `bytes` from `offset`. Returns the bytes read: fewer only at the end of the file, -1 on failure (errno).
 int64_t read_input(const InputFile& file, int64_t offset, void* data, int64_t bytes);
 

@@ -47,9 +47,12 @@ void check_loss(LossValue& value, const Tensors& outputs) {
   if (value.weight.defined() && value.weight.is_cpu()) {
     const double weight = value.weight.item<double>();
     if (!std::isfinite(weight) || weight < 0.0)
-      throw InputError(
-          fmt::format("loss: the sum of its weights (LossValue::weight) is {}; it must be a number from 0", weight));
+      throw InputError(fmt::format("loss: the sum of its weights is {}; it must be a number from 0", weight));
   }
+  constexpr int64_t kMostTargets = int64_t{1} << 40;  // sums over all ranks and micro-batches do not overflow
+  const bool is_known = !counted.defined() || counted.is_cpu();
+  if (const int64_t count = is_known ? int64_t{value.count} : 0; count < 0 || count > kMostTargets)
+    throw InputError(fmt::format("loss: its count of targets is {}; it must be from 0 to 2^40", count));
   if (outputs.empty() || !outputs.front().defined() || outputs.front().is_cpu()) return;
   const at::Device device = outputs.front().device();
   if (value.sum.device() != device) value.sum = value.sum.to(device);

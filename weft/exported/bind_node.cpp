@@ -40,12 +40,18 @@ void note_memory(const ExportedNode& node, BoundNode& bound) {
     if (bound.views.empty()) bound.views = given->values.front();
   }
   static const std::set<std::string_view> pass_on = {
-      "aten::dropout",  "aten::feature_dropout",  "aten::alpha_dropout", "aten::feature_alpha_dropout",
-      "aten::type_as",  "aten::atleast_1d",       "aten::atleast_2d",    "aten::atleast_3d",
-      "aten::meshgrid", "aten::broadcast_tensors"};
-  const bool may_pass_on = pass_on.count(bound.handle->operator_name().name) > 0;  // which their schemas do not say
-  if (!may_pass_on || !bound.views.empty() || node.inputs.empty() || node.inputs.front().second.values.empty()) return;
-  bound.views = node.inputs.front().second.values.front();
+      "aten::dropout",       "aten::feature_dropout",   "aten::alpha_dropout",  "aten::feature_alpha_dropout",
+      "aten::type_as",       "aten::atleast_1d",        "aten::atleast_2d",     "aten::atleast_3d",
+      "aten::meshgrid",      "aten::broadcast_tensors", "aten::cartesian_prod", "aten::chain_matmul",
+      "aten::conj_physical", "aten::unsafe_split",      "aten::unsafe_chunk",   "aten::unsafe_split_with_sizes",
+      "aten::einsum"};
+  const std::string& name = bound.handle->operator_name().name;
+  if (pass_on.count(name) == 0 || !bound.views.empty()) return;  // their schemas do not say it
+  const ExportedArgument* const given = name == "aten::einsum" ? argument_named(node, "tensors")
+                                        : node.inputs.empty()  ? nullptr
+                                                               : &node.inputs.front().second;
+  const bool of_several = name == "aten::einsum" && given != nullptr && given->values.size() > 1;  // products
+  if (given != nullptr && !given->values.empty() && !of_several) bound.views = given->values.front();
 }
 
 void refuse_unknown(const ExportedGraph& graph, const ExportedNode& node) {

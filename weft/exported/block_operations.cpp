@@ -32,6 +32,7 @@ class OperationCollector {
       block_.copied.push_back(changed.count(input) > 0);
     }
     find_samples(inputs);
+    if (range.first == 0 && !graph_.guards.empty()) block_.guards = std::make_shared<SizeGuards>(graph_.path, graph_.guards);
     for (size_t i = range.first; i < range.last; ++i) {
       if (bound_[i].kind == BoundNode::Kind::call) add_node(i);
     }

@@ -32,6 +32,7 @@ class ExportedBlock : public Block, public ChecksSplits, public HasKind {
     const at::Device device = inputs.front().device();
     std::map<int, at::Tensor> copies;
     const OperationScope scope{context, device, working_type(inputs), samples_of(inputs), run_.path, parameters_, copies};
+    if (run_.guards && !device.is_meta()) run_.guards->check(scope.samples);  // plans look at other sizes too
     std::vector<c10::IValue> slots(static_cast<size_t>(run_.num_slots));
     for (size_t i = 0; i < inputs.size(); ++i) slots[run_.inputs[i]] = run_.copied[i] ? inputs[i].clone() : inputs[i];
     for (size_t i = 0; i < held_.size(); ++i) slots[run_.held[i].first] = value_of(*held_[i], scope);

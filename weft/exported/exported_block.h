@@ -10,6 +10,7 @@
 #include "weft/exported/bind_node.h"
 #include "weft/exported/cut.h"
 #include "weft/exported/held_tensor.h"
+#include "weft/exported/size_guards.h"
 #include "weft/exported/split_flow.h"
 #include "weft/nn/block.h"
 
@@ -27,6 +28,7 @@ struct BlockOperations {
   int samples_input = -1;                              ///< the input that shows the number of samples; -1: none does
   std::string split_output = {};                       ///< the layer whose parts are its first output; empty: it is whole
   int64_t samples_dim = 0, samples_factor = 1;         ///< its size there is factor x samples
+  std::shared_ptr<const SizeGuards> guards = {};       ///< of the number of samples; null: none
 };
 
 /// Returns the operations of a range of nodes, which gets `inputs` and returns `outputs`. Throws InputError if a value is

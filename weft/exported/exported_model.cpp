@@ -194,6 +194,8 @@ Model exported_model(const ExportedModelOptions& o) {
               .options = {model_option("name", "exported"),
                           model_option("graph", fmt::format("{:016x}", tensors.digest(graph.digest)))}};
   model.options.insert(model.options.end(), loss.options.begin(), loss.options.end());
+  model.file = o.path;
+  model.file_state = file.state();
   for (DraftBlock& draft : drafts_of(graph, tensors, o, model.splits)) {
     const std::string name = draft.operations.name;
     model.output_layer = draft.operations.split_output;  // of the last block

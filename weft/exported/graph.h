@@ -76,6 +76,7 @@ struct ExportedGraph {
   std::vector<ExportedState> states;            ///< in the file's order
   std::vector<std::string> inputs;              ///< what the caller gives
   std::vector<std::string> outputs;             ///< what it gets
+  std::vector<std::string> guards;              ///< conditions on sizes (exported/size_guards.h)
   std::map<std::string, ExportedShape> shapes;  ///< of its tensors
   std::vector<ExportedNode> nodes;
   at::ScalarType narrow_type = at::ScalarType::Undefined;  ///< float16 or bfloat16, if parameters are

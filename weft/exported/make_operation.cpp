@@ -315,7 +315,9 @@ Operation make_operation(const ExportedGraph& graph, const ExportedNode& node, c
   }
   if (name != "aten::dropout" && name != "aten::dropout_") return operation;
   operation.kind = Operation::Kind::dropout;
-  place_samples(graph, node, operation);
+  const ExportedArgument* const p = argument_named(node, "p");
+  const bool drops = p == nullptr || (p->numbers != std::vector<double>{0.0} && p->integers != std::vector<int64_t>{0});
+  if (drops) place_samples(graph, node, operation);
   return operation;
 }
 

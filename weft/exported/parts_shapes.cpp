@@ -125,6 +125,9 @@ void PartsCall::chunk() {
 }
 
 void PartsCall::concatenate() {
+  const bool are_alike =
+      std::all_of(taken_.begin(), taken_.end(), [&](const Taken& x) { return rank(x) == rank(taken_.front()); });
+  if (!are_alike) fail("it joins tensors of other numbers of dimensions");
   const SplitForm* form = form_of(split_taken());
   const int64_t dim = dim_of("dim", 0);
   if (dim != form->dim) return give_all(meet(rank(taken_.front())));

@@ -74,6 +74,9 @@ ExportedGraph graph_of(const GraphJson& program, const std::string& path) {
   for (const GraphJson& output : module.at("signature").at("output_specs")) add_output(result, output);
   result.digest = fnv1a(module.at("signature").dump(), kFnvBasis);
   read_nodes(result, graph.at("nodes"));
+  if (const auto guards = program.find("guards_code"); guards != program.end() && !guards->is_null()) {
+    result.guards = guards->get<std::vector<std::string>>();
+  }
   for (const ExportedState& state : result.states) {
     const auto shape = result.shapes.find(state.value);
     const bool is_parameter = state.kind == ExportedState::Kind::parameter && shape != result.shapes.end();

@@ -83,7 +83,7 @@ at::Tensor dropped(const Operation& x, const at::Tensor& given, double p, const 
 }
 
 at::Tensor keyed_dropout(const Operation& x, const std::vector<c10::IValue>& in, const OperationScope& scope) {
-  return in[2].toBool() ? dropped(x, in[0].toTensor(), in[1].toDouble(), scope) : in[0].toTensor();
+  return in[2].toBool() && in[1].toDouble() > 0.0 ? dropped(x, in[0].toTensor(), in[1].toDouble(), scope) : in[0].toTensor();
 }
 
 /// Fills the mask of stochastic depth: one with the given probability, else zero.

@@ -104,7 +104,7 @@ std::map<std::string, TypeRule> rules() {
     rules.emplace(std::string("aten::") + name, TypeRule::narrow);
   }
   for (const char* name : {"layer_norm", "group_norm", "rms_norm", "lerp", "grid_sampler", "grid_sampler_2d", "grid_sampler_3d",
-                           "cdist", "linalg_cross", "cross"}) {
+                           "linalg_cross", "cross"}) {
     rules.emplace(std::string("aten::") + name, TypeRule::wide);
   }
   for (const char* name : {"index_put",     "index_put_",       "masked_scatter", "masked_scatter_", "index_copy",
@@ -120,6 +120,9 @@ std::map<std::string, TypeRule> rules() {
 }  // namespace
 
 TypeRule type_rule(const std::string& name) {
+  if (name.starts_with("aten::fft_") || name == "aten::stft" || name == "aten::istft" || name == "aten::cdist") {
+    return TypeRule::float32;
+  }
   static const std::map<std::string, TypeRule> all = rules();
   const auto found = all.find(name);
   return found == all.end() ? TypeRule::promoted : found->second;
@@ -127,6 +130,10 @@ TypeRule type_rule(const std::string& name) {
 
 void apply_type_rule(TypeRule rule, std::vector<c10::IValue>& arguments) {
   if (rule == TypeRule::promoted || arguments.empty()) return;
+  if (rule == TypeRule::float32) {
+    for (const at::ScalarType type : {at::kHalf, at::kBFloat16}) convert(arguments, type, at::kFloat);
+    return;
+  }
   const std::optional<at::ScalarType> narrow = narrow_of_mixed(arguments);
   if (!narrow) return;
   if (rule == TypeRule::narrow) convert(arguments, at::kFloat, *narrow);

@@ -18,6 +18,7 @@ enum class TypeRule {
   promoted,  ///< it promotes, or refuses: arguments as they are
   narrow,    ///< products, convolutions, attention, recurrent layers: float32 arguments take the narrow type
   wide,      ///< norms, sampling: narrow arguments become float32
+  float32,   ///< FFTs, distances: narrow arguments always become float32
   of_norm,   ///< BatchNorm: its weight and bias become float32 where its statistics or its input are
   of_self,   ///< writes into its first argument: the others take its type
 };

@@ -188,6 +188,23 @@ class Losses(unittest.TestCase):
             found = runs.train(self.recipe(FIELDS), layout, *settings)[0]
             self.assertLessEqual(runs.difference(found, [expected]), runs.TOLERANCE)
 
+    def test_counts_are_from_0(self):
+        count = lambda number: losses.module(lambda y, t: ((y - t).square().sum(), torch.full((), number, dtype=torch.int64)))  # noqa: E731
+        for number in (-1, 2**62):
+            self.assertIn(f"loss: its count of targets is {number}; it must be from 0 to 2^40",
+                          self.refused(self.export(count(number), FIELDS), command="train"))
+
+    def test_branches_on_the_number_of_samples_are_refused_on_the_other_side(self):
+        class Branching(nets.Fields):
+            def forward(self, x):
+                return super().forward(x) * (1.0 if x.shape[0] > 4 else 2.0)
+
+        runs.export_function()(Branching(), torch.randn(3, 3, nets.POINTS), str(self.folder / "branching.pt2"))
+        settings = [f"model.path={self.folder}/branching.pt2", "model.loss=mean_squares", "run.evaluate_every=0"]
+        runs.train(self.recipe(FIELDS), "one", *settings)
+        self.assertIn("with 8 samples it is not the exported forward, which is so only where L['x'].size()[0] <= 4; change batch.micro",
+                      self.refused(*settings, "batch.micro=8", "run.reproducible_slots=0", command="train"))
+
     def test_a_model_may_take_several_inputs(self):
         torch.manual_seed(3)
         inputs = {"kind": torch.randint(nets.CLASSES, (SAMPLES,)), "field": torch.randn(SAMPLES, 3, nets.POINTS),

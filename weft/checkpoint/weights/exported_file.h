@@ -42,6 +42,7 @@ class ExportedFile {
   explicit ExportedFile(const std::string& path);
 
   const std::string& path() const { return archive_.path(); }  ///< as given
+  std::string state() const { return archive_.state(); }       ///< of the file now (base/input_file.h)
   /// The program as JSON text (torch/_export/serde/schema.py).
   std::string program();
   const ExportedTensors& weights() const { return weights_; }      ///< parameters and buffers, tied ones under each name

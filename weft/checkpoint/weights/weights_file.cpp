@@ -81,6 +81,7 @@ class ExportedWeights : public WeightsFile {
       if (names.emplace(tensor.record, name).second) names_.push_back(name);
     }
     std::sort(names_.begin(), names_.end());
+    origin_.state = file_.state();
   }
   std::vector<std::string> names() const override { return names_; }
   std::vector<int64_t> shape(const std::string& name) const override { return tensor(name).shape; }

@@ -18,6 +18,7 @@ struct WeightsOrigin {
   std::vector<ModelOption> options = {};  ///< options of the model, if weft saved the weights; empty: unknown
   std::string config = {};                ///< Hugging Face's config.json next to them; empty: absent
   std::vector<std::string> notes = {};    ///< how they were found, if that is not obvious
+  std::string state = {};                 ///< of a program's file (base/input_file.h); empty: of others
 };
 
 /// Named tensors, read one at a time.

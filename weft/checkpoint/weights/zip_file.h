@@ -20,6 +20,7 @@ class ZipFile {
   ~ZipFile();
 
   const std::string& path() const { return path_; }                           ///< as given
+  std::string state() const { return state_of(file_); }                       ///< of the file now (base/input_file.h)
   bool has(const std::string& name) const { return sizes_.count(name) > 0; }  ///< there is such a record
   /// Bytes of a record. Throws FileError for one that is not there.
   int64_t size(const std::string& name) const;

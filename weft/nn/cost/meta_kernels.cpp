@@ -33,6 +33,10 @@ using Three = std::tuple<Tensor, Tensor, Tensor>;
 
 Tensor same_shape(const Tensor& self) { return at::empty_like(self); }
 
+Tensor absolute(const Tensor& self) {
+  return at::empty_like(self, self.options().dtype(c10::toRealValueType(self.scalar_type())));
+}
+
 Tensor roll(const Tensor& self, at::IntArrayRef, at::IntArrayRef) { return at::empty_like(self); }
 
 Tensor flip(const Tensor& self, at::IntArrayRef) { return at::empty_like(self); }
@@ -268,7 +272,7 @@ void register_meta_kernels() {
         torch::Library::IMPL, "aten", c10::DispatchKey::AutogradMeta, __FILE__, __LINE__);
     differentiated.impl("scaled_dot_product_attention", TORCH_FN(meta::scaled_dot_product_attention));
     own.impl("clamp_ids", TORCH_FN(meta::clamp_ids));
-    aten.impl("abs", TORCH_FN(meta::same_shape));
+    aten.impl("abs", TORCH_FN(meta::absolute));
     aten.impl("relu", TORCH_FN(meta::same_shape));
     aten.impl("roll", TORCH_FN(meta::roll));
     aten.impl("flip", TORCH_FN(meta::flip));

@@ -4,13 +4,10 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <cctype>
 #include <filesystem>
 #include <utility>
 
 #include "weft/base/error.h"
-#include "weft/base/printable.h"
-#include "weft/data/arrays/array_set.h"
 #include "weft/data/images/cifar.h"
 #include "weft/data/images/grouped_images.h"
 #include "weft/data/images/idx_images.h"
@@ -28,6 +25,7 @@
 #include "weft/data/tokens/windows.h"
 #include "weft/recipe/build/build_model.h"
 #include "weft/recipe/build/data_checks.h"
+#include "weft/recipe/build/open_array_data.h"
 #include "weft/recipe/build/open_shards.h"
 #include "weft/recipe/data_names.h"
 
@@ -231,33 +229,6 @@ Datasets open_token_data(const Recipe& recipe) {
     datasets.others.push_back({set.name, open(open_documents(recipe, file.path), 0.0, 1.0, false)});
   }
   return datasets;
-}
-
-/// The files of a model's inputs: inputs.npy, or of several each by its argument's name.
-std::vector<ArrayFile> array_files(const Recipe& recipe) {
-  std::vector<std::string> names = input_names(recipe.model);
-  if (names.size() == 1) names = {"inputs"};
-  const Tensors inputs = meta_inputs(recipe, 1);
-  std::vector<ArrayFile> files;
-  for (size_t i = 0; i < names.size(); ++i) {
-    const auto is_plain = [](char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_'; };
-    if (!std::all_of(names[i].begin(), names[i].end(), is_plain) || names[i] == "targets") {
-      throw InputError(fmt::format("{}: no file of data.path can have the name of its input '{}'; export it with another",
-                                   recipe.model.path, shortened(names[i])));
-    }
-    files.push_back({names[i], inputs[i]});
-  }
-  return files;
-}
-
-/// The training or evaluation part; `set` is the folder of a further evaluation set, or empty.
-std::shared_ptr<Dataset> open_array_part(const Recipe& recipe, const std::string& set, bool training) {
-  const DataRecipe& data = recipe.data;
-  const std::string& own = training || data.evaluation_path.empty() ? data.path : data.evaluation_path;
-  const double split = 1.0 - data.evaluation;
-  const bool is_whole = !set.empty() || !data.evaluation_path.empty();
-  const ArrayPart part = is_whole ? ArrayPart() : training ? ArrayPart{0.0, split} : ArrayPart{split, 1.0};
-  return open_arrays(set.empty() ? own : set, array_files(recipe), meta_target(recipe, 1), part);
 }
 
 Datasets open_array_data(const Recipe& recipe) {

@@ -90,6 +90,9 @@ std::string digest_of(WeightsFile& file, const WeightsMatch& match) {
 WeightsReport fill_weights(TrainerState& trainer, const std::string& path, const WeightsOptions& options) {
   const std::unique_ptr<WeightsFile> file = options.average ? open_average(path) : open_weights(path);
   WeightsMatch match = match_weights(*file, path, *trainer.model, options);
+  const Model& model = trainer.model->model();
+  if (path == model.file && file->origin().state != model.file_state)
+    throw InputError(fmt::format("{}: the file was replaced or changed after the model was read from it; start again", path));
   c10::NoGradGuard no_grad;
   trainer.engine->fill_state([&](int block, std::vector<at::Tensor>& state) {
     for (const StatePart& part : owned_state(*trainer.model, block, {})) {
