@@ -123,11 +123,11 @@ class Held(nn.Module):
         from torchvision.ops import StochasticDepth
         self.first, self.conv, self.norm = nn.Conv2d(1, 8, 3, 2, 1), nn.Conv2d(8, 8, 3, padding=1, bias=False), nn.BatchNorm2d(8)
         self.depth, self.wide, self.head = StochasticDepth(drop, "row"), nn.Linear(512, 64), nn.Linear(64, CLASSES)
-        self.drop = nn.Dropout(drop, inplace=True)
+        self.drop, self.instance = nn.Dropout(drop, inplace=True), nn.InstanceNorm2d(8, track_running_stats=True)
         self.register_buffer("angles", torch.linspace(0.0, 900.0, 64))
 
     def forward(self, x):
-        x = self.first(x)
+        x = self.instance(self.first(x))
         for _ in range(2):
             x = x + self.depth(self.norm(self.conv(x)))
         with torch.no_grad(), torch.autocast("cpu", enabled=False):

@@ -235,7 +235,7 @@ void FlatModel::bind(int block) {
       parameter.gradient = param.own_in(flat.gradients.narrow(0, param.offset, param.numel));
     }
     if (parameter.value.is_meta()) {
-      parameter.value = view.detach();
+      parameter.value = view.variable_data();  // which counts its own changes, as set_data() leaves it to do
     } else {
       parameter.value.set_data(view);
     }
