@@ -246,8 +246,11 @@ void SplitFlow::check_bias(size_t i, const Layer& layer) const {
   const Held bias = held(given);
   const bool is_own = bias != nullptr && bias->kind == HeldTensor::Kind::parameter && bias->name == layer.name + ".bias";
   if (is_own && bias->parameter->value.dim() == 1) return;
-  refuse_node(graph_, node,
-              fmt::format("its bias is not the vector '{}.bias', a parameter; leave it whole", shortened(layer.name)));
+  refuse_node(
+      graph_, node,
+      fmt::format("its bias is not the vector '{0}.bias', a parameter: weft divides it by the name of its weight, '{0}', which "
+                  "may be tied to another layer's; leave it whole",
+                  shortened(layer.name)));
 }
 
 void SplitFlow::embedding(size_t i, Layer& layer) {

@@ -187,9 +187,10 @@ Trainer::Next micro_batches_of(const TrainerState& s, const Batch& batch) {
   const int64_t global_batch = s.batches.at(s.steps_done), share = global_batch / s.data_ranks;
   const std::string misfit = samples_misfit(batch, share);
   if (!misfit.empty()) {
-    throw InputError(
-        fmt::format("trainer: {} in a batch on rank {}, must have {} (global batch {} over {} data-parallel ranks)", misfit,
-                    s.mesh.world().rank(), share, global_batch, s.data_ranks));
+    throw InputError(fmt::format(
+        "trainer: {} in a batch on rank {}, must have {} (global batch {} over {} data-parallel ranks); of a DataLoader set "
+        "drop_last=True",
+        misfit, s.mesh.world().rank(), share, global_batch, s.data_ranks));
   }
   return [batch, micro = s.options.micro_batch, begin = int64_t{0}]() mutable {
     Batch part{.inputs = {}, .target = batch.target.narrow(0, begin, micro)};
