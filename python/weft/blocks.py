@@ -172,6 +172,8 @@ def loss_function(loss):
     if isinstance(loss, torch.nn.Module) and any(True for _ in loss.parameters()):
         raise InputError("loss has parameters, which nothing would train; make it the last block")
 
+    checked = []  # once, as it costs a walk over the loss's graph
+
     def summed(outputs, target):
         value = loss(outputs[0] if len(outputs) == 1 else outputs, target)
         total, count = value if isinstance(value, tuple) and len(value) == 2 else (value, None)
@@ -180,14 +182,36 @@ def loss_function(loss):
             raise InputError(f"the loss is {found}; it must be a tensor with one number: the mean over the samples; or (sum, count)")
         if count is None:
             total, count = total * len(target), len(target)
-        is_number = isinstance(count, int) and not isinstance(count, bool) and 0 <= count < 2**62
-        if not is_number and not (isinstance(count, torch.Tensor) and count.dim() == 0 and count.dtype == torch.int64):
-            raise InputError(f"the loss's count is {shown(count)}; it must be a whole number, or one in an int64 tensor")
+        in_tensor = isinstance(count, torch.Tensor) and count.dim() == 0 and count.dtype == torch.int64
+        is_number = in_tensor or isinstance(count, int) and not isinstance(count, bool)
+        if not is_number or not (in_tensor and not count.is_cpu or 0 <= count < 2**62):
+            raise InputError(f"the loss's count is {shown(count)}; it must be a whole number from 0, or one in an int64 tensor")
         if not total.requires_grad and count != 0 and any(output.requires_grad for output in outputs):
             raise InputError("the loss has no gradient with respect to the outputs: it is detached from them, or made without gradients")
+        if total.requires_grad and not checked:
+            if (parameter := _untrained(total, outputs)) is not None:
+                raise InputError(f"the loss reads a parameter of shape {list(parameter.shape)} that is no block's, which nothing would train; "
+                                 "make a module that has it the last block")
+            checked.append(True)
         return total, count
 
     return summed
+
+
+def _untrained(loss, outputs):
+    """The first parameter in the loss's graph, back to the outputs, that is no trainer's."""
+    seen = {output.grad_fn for output in outputs}
+    nodes = [loss.grad_fn]
+    while nodes:
+        node = nodes.pop()
+        if node is None or node in seen:
+            continue
+        seen.add(node)
+        found = getattr(node, "variable", None)
+        if isinstance(found, torch.nn.Parameter) and found not in _trained:
+            return found
+        nodes += [more for more, _ in node.next_functions]
+    return None
 
 
 def _squares(outputs, target):
@@ -241,11 +265,14 @@ def _refuse(name, module):
 
 
 def _forward(name, module):
-    parts = [(path, part, {**part._parameters, **part._buffers}) for path, part in module.named_modules()]
+    parts = [(path, part, {**part._parameters, **part._buffers}, dict(part._modules)) for path, part in module.named_modules()]
+    known = {id(tensor) for _, _, had, _ in parts for tensor in had.values()}
 
     def called(inputs):
         outputs = _tuple(module(*inputs))
-        for path, part, had in parts:
+        for path, part, had, children in parts:
+            if part._modules != children:
+                _refuse_others(f"block {name}: '{path + '.' if path else ''}", part, children, known)
             for tensors in (part._parameters, part._buffers):
                 for key, value in tensors.items():
                     if value is not had.get(key):
@@ -264,6 +291,17 @@ def _forward(name, module):
                 part.training = mode
 
     return forward
+
+
+def _refuse_others(where, part, children, known):
+    """Refuses a module that was set after the start, if it has tensors to train or save."""
+    for key, child in part._modules.items():
+        if child is None or child is children.get(key):
+            continue
+        for path, tensor, role, is_persistent in _tensors(child):
+            if is_persistent and id(tensor) not in known:
+                raise InputError(f"{where}{key}' was set after the trainer was made, which would not train or save its '{path}'; set it before that, or "
+                                 "make a new trainer of new modules")
 
 
 def _take_back(replaced, part, tensors, key, had):

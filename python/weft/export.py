@@ -4,10 +4,11 @@ import ast
 import contextlib
 import importlib
 import importlib.util
+import io
 import os
 import sys
 
-from weft.errors import Error, InputError, kind
+from weft.errors import Error, InputError, kind, shown
 from weft.installed import torch_folder
 
 try:
@@ -23,20 +24,30 @@ from torch.utils._pytree import tree_leaves  # noqa: E402
 def export(model, example, path):
     """Write `model` for weft: as it trains, for any number of samples. `example` is a batch of two samples or more: a tensor, or of
     several inputs a tuple, or a dict by the names of forward's arguments. Returns the model's outputs."""
-    inputs, named = arguments_of(example)
-    outputs = outputs_of(model.train(), inputs, named)
-    batch = torch.export.Dim("batch") if len(named or inputs) > 1 else torch.export.Dim.DYNAMIC
+    path, (inputs, named) = checked(path), arguments_of(example)
+    if not isinstance(model, torch.nn.Module):
+        raise InputError(f"the model is {kind(model)}, not a torch.nn.Module")
+    modes = [(part, part.training) for part in model.modules()]
+    batch = torch.export.Dim.DYNAMIC
     shapes = {name: {0: batch} for name in named} or tuple({0: batch} for _ in inputs)
     try:
-        program = torch.export.export(model.train(), inputs, named, dynamic_shapes=shapes)
+        training = model if model.training else model.train()
+        outputs = outputs_of(training, inputs, named)
+        program = torch.export.export(training, inputs, named, dynamic_shapes=shapes)
+    except InputError:
+        raise
     except Exception as error:
         raise refused("model", error) from error
+    finally:
+        for part, mode in modes:
+            part.training = mode
     save(program, path, "model")
     return outputs
 
 
 def export_loss(loss, outputs, target, path):
     """Write `loss`, a module of (outputs, target), for weft: for any number of samples. The examples are of two samples or more."""
+    path = checked(path)
     inputs, batch = (*outputs, target) if isinstance(outputs, tuple) else (outputs, target), torch.export.Dim("batch")
     for value in inputs:
         check_batch(value, "an example")
@@ -49,18 +60,34 @@ def export_loss(loss, outputs, target, path):
 
 def save(program, path, what):
     """Writes beside `path`, which has the whole program or what it had before."""
+    data = io.BytesIO()  # not the file: PyTorch's writer aborts the process where a disk is full
+    try:
+        torch.export.save(program, data)
+    except Exception as error:
+        raise refused(what, error) from error
     part = f"{os.path.realpath(path)}.{os.getpid()}.part"
     try:
         with open(part, "wb") as file:
-            torch.export.save(program, file)
+            file.write(data.getbuffer())
+            file.flush()
+            os.fsync(file.fileno())
         os.replace(part, os.path.realpath(path))
     except OSError as error:
         raise InputError(f"cannot write {path}: {error.strerror}") from error
-    except Exception as error:
-        raise refused(what, error) from error
     finally:
-        with contextlib.suppress(FileNotFoundError):
+        with contextlib.suppress(OSError):
             os.unlink(part)
+
+
+def checked(path):
+    """The path as a text."""
+    try:
+        text = os.fsdecode(os.fsencode(path))
+    except (TypeError, UnicodeEncodeError):
+        text = "\0"
+    if "\0" in text:
+        raise InputError(f"the path is {shown(path)}; it must be a text or a path, without NUL")
+    return text
 
 
 def arguments_of(example):
@@ -105,9 +132,12 @@ def refused(what, error):
 
 
 def reason(error):
-    """The first line of an exception, with its type where the line alone says little."""
-    line = next((line.strip() for line in str(error).splitlines() if line.strip()), "")
-    return f"{type(error).__name__}: {line}" if line else type(error).__name__
+    """The type and first line of an exception, and the lines that say which constraints of torch.export are violated."""
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()] or [""]
+    first = lines[0].split(" For more information, run with")[0]
+    why = [line[2:].split(". If you're using")[0] for line in lines if line.startswith("- ") and first.startswith("Constraints violated")]
+    text = " ".join([first, *dict.fromkeys(why)])
+    return f"{type(error).__name__}: {text}" if text else type(error).__name__
 
 
 def named(name):

@@ -14,6 +14,7 @@ from weft.errors import CommandError, InputError, RankError, kind, shown
 
 
 T = TypeVar("T")
+_meeting: dict[str, int] = {}  # process and number of ranks, once they have met
 
 
 def rank(timeout_s: float = 300.0) -> int:
@@ -31,7 +32,21 @@ def _place(timeout_s):
 
     if isinstance(timeout_s, bool) or not isinstance(timeout_s, (int, float)) or not 0 < timeout_s < math.inf:
         raise InputError(f"timeout_s is {shown(timeout_s)}; it must be a number of seconds above 0")
-    return _weft.place(float(timeout_s))
+    refuse_fork()
+    place = _weft.place(float(timeout_s))
+    met(place[1])
+    return place
+
+
+def met(size):
+    """Notes that this process is one of `size` ranks."""
+    _meeting.update(process=os.getpid(), size=size)
+
+
+def refuse_fork():
+    """Refuses a process forked from one of several ranks: it would use that rank's connections."""
+    if _meeting.get("size", 1) > 1 and _meeting["process"] != os.getpid():
+        raise InputError("this process was forked from a rank, whose connections it has; start another program instead (subprocess, weft.spawn)")
 
 
 def spawn(function: Callable[..., T], ranks: int, *arguments: Any) -> list[T]:

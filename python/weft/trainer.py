@@ -18,6 +18,7 @@ from torch.utils.data import default_collate
 from weft import _weft
 from weft.blocks import Described, blocks_of, loss_function
 from weft.errors import InputError, is_text, kind, shown
+from weft.ranks import met, refuse_fork
 from weft.toml import toml_of
 
 Step = _weft.Step
@@ -74,6 +75,9 @@ class Trainer:
         sections, notes = _sections({"batch": batch, "optimizer": optimizer, "layout": layout, "run": run}, recipe)
         if log is not None and not callable(log):
             raise InputError(f"log is {kind(log)}; it must be a function of a line, or None")
+        refuse_fork()
+        self._model = model
+        self._children = dict(model._modules) if isinstance(model, (torch.nn.Sequential, torch.nn.ModuleList)) else None
         self._has_length = any(key in sections["run"] for key in ("steps", "samples"))
         self._blocks = blocks_of(model)
         described = Described(self._blocks)
@@ -85,7 +89,8 @@ class Trainer:
             self._trainer = described.make(lambda blocks: _weft.Trainer(toml_of(sections), blocks, function, tell))
         except InputError as error:  # without the place in a text that the caller did not write
             raise InputError(re.sub(r"^recipe:\d+:\d+: ", "", str(error))) from None
-        self._counts_hits = function is None
+        self._counts_hits, self._process = function is None, os.getpid()
+        met(self.world_size)
         self._data, self._calls, self._ended, self._shapes = None, {}, False, None
         _trainers.add(self)
         if notes and log and self.rank == 0:
@@ -97,6 +102,8 @@ class Trainer:
 
     def _alone(self, name, function, *arguments):
         """What function() returns, unless a call runs: on another thread, or that calls this one from a block."""
+        if os.getpid() != self._process:
+            raise InputError(f"{name}(): this process was forked after the trainer was made, and is no rank; use the trainer where it was made")
         mine = [name]
         try:
             running = self._calls.setdefault("runs", mine)  # not a Lock: Ctrl-C after its acquire() would leave it locked
@@ -109,6 +116,9 @@ class Trainer:
             if self._calls.get("runs") is mine:
                 del self._calls["runs"]
 
+    def __reduce__(self):
+        raise InputError("a Trainer can be neither pickled nor copied; save() it, and load() the checkpoint into another Trainer")
+
     # --- training ---
 
     def step(self, inputs: Inputs, target: torch.Tensor) -> Step:
@@ -117,7 +127,17 @@ class Trainer:
         self._shapes = [value.shape[1:] for value in tensors]
         return self._alone("step", self._step, tensors, _target(target))
 
+    def _refuse_others(self):
+        """Refuses a sequence with other modules than the blocks that were made of them."""
+        if self._children is None or self._model._modules == self._children:
+            return
+        now = self._model._modules
+        name = next(name for name in {**now, **self._children} if now.get(name) is not self._children.get(name))
+        raise InputError(f"module '{name}' of the {type(self._model).__name__} was set or removed after the trainer was made, which trains those of then; "
+                         "put it back, or make a new trainer of new modules")
+
     def _step(self, inputs, target):
+        self._refuse_others()
         self._stop_reading()
         return self._trainer.step(inputs, target)
 
@@ -144,7 +164,18 @@ class Trainer:
             raise InputError("train(): how many steps? give steps, or run = {'steps': ...}")
         return self._train_on_samples(data, steps, (_collate(collate), _flag(shuffle, "shuffle"), _whole(workers, "workers", 0)))
 
+    def _agree(self, call, size, shuffle=False):
+        """Refuses data of another kind, length or order on another rank, of which the ranks would read other shares."""
+        if self.world_size == 1:
+            return
+        found = self._alone(call, self._trainer.gather, [size, shuffle], f"data of {call}()")
+        ranks = list(zip(found[0::2], found[1::2], strict=True))
+        other = next((rank for rank, row in enumerate(ranks) if row != ranks[0]), None)
+        if other is not None:
+            raise InputError(f"{call}(): rank {other} has {_described(*ranks[other])}, rank 0 has {_described(*ranks[0])}; give all ranks the same data")
+
     def _train_on_batches(self, data, steps):
+        self._agree("train", -1)
         batches = iter(data)
         while steps is None or steps > 0:
             try:
@@ -155,10 +186,12 @@ class Trainer:
             yield self.step(*_pair(batch, "a batch of the iterable", ""))
 
     def _train_on_samples(self, data, steps, how):
+        self._agree("train", _size(data), how[1])
         for _ in range(self._trainer.steps() - self.steps_done if steps is None else steps):
             yield self._alone("train", self._next_step, data, how)
 
     def _next_step(self, data, how):
+        self._refuse_others()
         self._read(data, how)  # anew after a load, a step on other data
         try:
             return self._trainer.next_step()
@@ -184,6 +217,8 @@ class Trainer:
 
     def _end(self, limit_s=10.0):
         """Before Python ends: ends threads that read, and waits for a call of another thread, the last one."""
+        if os.getpid() != self._process:
+            return  # its threads are another process's
         self._ended, end = True, time.monotonic() + limit_s
         if (data := self._data) is not None:
             data[3].set()
@@ -196,6 +231,7 @@ class Trainer:
         if not _is_sequence(data):
             raise InputError(f"evaluate(): {kind(data)} is no sequence of samples; of a DataLoader, pass its dataset")
         dataset, _fetch = _dataset(data, _collate(collate), threading.Event())
+        self._agree("evaluate", _size(data))
         loss, targets, hits = self._call("evaluate", dataset)
         return Evaluation(loss, targets, hits if self._counts_hits else None)
 
@@ -413,6 +449,21 @@ def _collate(collate):
     return collate or default_collate
 
 
+def _described(size, shuffle):
+    """What a rank reads, for errors."""
+    return "an iterable of batches" if size < 0 else f"{size} samples{', shuffled' if shuffle else ''}"
+
+
+def _size(data):
+    try:
+        size = len(data)
+    except (TypeError, ValueError, OverflowError) as error:
+        raise InputError(f"the data set's length is no number of samples: {error}") from error
+    if size == 0:
+        raise InputError("the data set is empty")
+    return size
+
+
 def _dataset(data, collate, ended):
     """The data set for C++, and the function that it calls, which the caller keeps."""
 
@@ -425,10 +476,4 @@ def _dataset(data, collate, ended):
         inputs, target = _pair(collate(samples), "a batch of the data set", "; make one of it with `collate`")
         return tuple(_tensors(inputs)), _target(target)
 
-    try:
-        size = len(data)
-    except (TypeError, ValueError, OverflowError) as error:
-        raise InputError(f"the data set's length is no number of samples: {error}") from error
-    if size == 0:
-        raise InputError("the data set is empty")
-    return _weft.Dataset(size, fetch), fetch
+    return _weft.Dataset(_size(data), fetch), fetch

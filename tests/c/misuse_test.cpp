@@ -193,9 +193,19 @@ const Row kRows[] = {
      [](Call& c) {
        Array<float> none({0, 1, 4, 4});
        Array<int64_t> target({0});
+       EXPECT_EQ(weft_trainer_evaluate(c.made.trainer, &none, 1, &target, nullptr), WEFT_INPUT_ERROR);
+       EXPECT_EQ(c.step(), WEFT_OK) << "it goes on";
        return weft_trainer_evaluate(c.made.trainer, &none, 1, &target, nullptr);
      },
-     ""},
+     "input 0 has no samples to evaluate"},
+    {"more samples than there is memory for",
+     [](Call& c) {
+       c.shape[0] = int64_t{1} << 44;
+       c.strides[0] = c.strides[1] = c.strides[2] = c.strides[3] = 0;
+       const weft_array array = c.shaped(c.shape, c.strides);
+       return weft_trainer_evaluate(c.made.trainer, &array, 1, &c.target, nullptr);
+     },
+     "out of memory", WEFT_MEMORY_ERROR},
     {"not a number", [](Call& c) { return c.input.memory[0] = std::nanf(""), c.step(); }, "loss", WEFT_NUMERIC_ERROR},
     {"after a failure",
      [](Call& c) {
@@ -208,6 +218,9 @@ const Row kRows[] = {
     {"path that is no text", [](Call& c) { return weft_trainer_load(c.made.trainer, "/\xff\n\x1b[2J", nullptr); },
      "/\\xff\\n\\x1b[2J"},
     {"empty path", [](Call& c) { return weft_trainer_save(c.made.trainer, "", 0); }, "'' is not a folder for a checkpoint"},
+    {"bucket without a folder", [](Call& c) { return weft_trainer_save(c.made.trainer, "s3://", 1); },
+     "'s3://' is not a folder for a checkpoint"},
+    {"half a URL", [](Call& c) { return weft_trainer_save(c.made.trainer, "s3:/bucket/x", 1); }, "is neither a URL nor a path"},
     {"empty path to load", [](Call& c) { return weft_trainer_load(c.made.trainer, "", nullptr); }, ""},
     {"folder as weights", [](Call& c) { return weft_trainer_load_weights(c.made.trainer, "/proc"); }, "/proc"},
     {"device as weights", [](Call& c) { return weft_trainer_load_weights(c.made.trainer, "/dev/zero"); }, "/dev/zero"},

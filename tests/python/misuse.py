@@ -1,7 +1,8 @@
 """Calls of `import weft` with wrong types, absurd shapes and sizes, on any number of ranks, and words of the one line that refuses each."""
 import math
+import copy
 import os
-import re
+import pickle
 import re
 import tempfile
 import time
@@ -91,6 +92,36 @@ def halves():
     return Holder(base[:4], base[4:])
 
 
+def changed(model, change):
+    """Trains, before and after change(the model of the trainer)."""
+    made = trainer(model)
+    list(made.train(Data(), 1))
+    change(model[0] if isinstance(model, list) else model)
+    list(made.train(Data(), 1))
+
+
+def forked(call):
+    """Raises here what call() raises in a forked process."""
+    read, write = os.pipe()
+    if os.fork() == 0:
+        try:
+            call()
+        except BaseException as error:
+            os.write(write, f"{type(error).__name__}: {error}".encode())
+        os._exit(0)
+    os.wait()
+    os.close(write)
+    with open(read, encoding="utf-8") as file:
+        name, _, text = file.read().partition(": ")
+    if text:
+        raise getattr(weft, name, RuntimeError)(text)
+
+
+def step_forked():
+    made = trainer()
+    forked(lambda: list(made.train(Data(), 1)))
+
+
 def evaluate(data, **options):
     return trainer().evaluate(data, **options)
 
@@ -142,6 +173,18 @@ CALLS = {
     "model of views": (lambda: trainer(halves()), IN, "'p0' and 'p1' share memory"),
     "model of another trainer": (lambda: twice(nn.Linear(4, 4)), IN, "an earlier trainer's"),
     "sequence of another trainer": (lambda: twice(nn.Sequential(nn.Linear(4, 4), nn.Linear(4, 4))), IN, "an earlier trainer's"),
+    "layer replaced": (lambda: changed([nn.Sequential(nn.Linear(4, 4))], lambda block: block.__setitem__(0, nn.Linear(4, 4))), IN,
+                       "block 0: '0' was set after the trainer was made, which would not train or save its 'weight'"),
+    "layer added": (lambda: changed(Holder(), lambda block: block.inner.add_module("more", nn.BatchNorm1d(4))), IN, "'inner.more' was set after"),
+    "layer in layers added": (lambda: changed([nn.Sequential(nn.Linear(4, 4))], lambda block: block.append(nn.Sequential(nn.Linear(4, 4)))), IN,
+                              "not train or save its '0.weight'"),
+    "weight_norm added": (lambda: changed(Holder(), lambda block: nn.utils.parametrizations.weight_norm(block.inner)), IN, "'inner.parametrizations' was set"),
+    "function added": (lambda: changed([nn.Sequential(nn.Linear(4, 4))], lambda block: block.append(nn.Tanh())), None, ""),
+    "layer wrapped": (lambda: changed(Holder(), lambda block: setattr(block, "inner", nn.Sequential(block.inner))), None, ""),
+    "module of a sequence replaced": (lambda: changed(nn.Sequential(nn.Linear(4, 4)), lambda model: model.__setitem__(0, nn.Linear(4, 4))), IN,
+                                      "module '0' of the Sequential was set or removed"),
+    "module of a list removed": (lambda: changed(nn.ModuleList([nn.Linear(4, 4), nn.Tanh()]), lambda model: model.__delitem__(1)), IN,
+                                 "module '1' of the ModuleList was set or removed"),
     "parameters odd": (lambda: step(model=Holder(torch.empty(0), torch.tensor(1.0), torch.zeros(3, 2).t(), torch.zeros(1).expand(3))), None, ""),
     # options
     "batch 0": (lambda: trainer(batch=0), IN, "at least 1, found 0"),
@@ -180,8 +223,13 @@ CALLS = {
     "loss of three": (lambda: losses(lambda o, t: (o.sum(), 1, 2)), IN, "the loss is a tuple"),
     "loss count float": (lambda: losses(lambda o, t: (o.sum(), 1.5)), IN, "count is 1.5"),
     "loss count -1": (lambda: losses(lambda o, t: (o.sum(), -1)), IN, "count is -1"),
+    "loss count -3 in a tensor": (lambda: losses(lambda o, t: (o.sum(), torch.tensor(-3))), IN, "count is tensor(-3)"),
     "loss count huge": (lambda: losses(lambda o, t: (o.sum(), 2**70)), IN, "count is 1180591620717411303424"),
     "loss count tensor": (lambda: losses(lambda o, t: (o.sum(), torch.tensor(1.0))), IN, "in an int64 tensor"),
+    "loss of a parameter": (lambda: losses(lambda o, t, scale=nn.Parameter(torch.ones(4)): (o * scale).square().sum()), IN,
+                            "the loss reads a parameter of shape [4]"),
+    "loss of a frozen one": (lambda: losses(lambda o, t, scale=nn.Parameter(torch.ones(4), requires_grad=False): (o * scale).square().sum()), None, ""),
+    "loss of the model's": (lambda model=nn.Linear(4, 4): step(model=model, loss=lambda o, t: o.square().sum() + model.weight.square().sum()), None, ""),
     "loss without graph": (lambda: losses(lambda o, t: o.sum().detach()), IN, "no gradient"),
     "loss NaN": (lambda: losses(lambda o, t: o.sum() * math.nan), weft.NumericError, "the loss is nan"),
     "loss count 0": (lambda: losses(lambda o, t: (o.sum(), 0)), weft.Error, "no target of the whole global batch counts"),
@@ -279,6 +327,10 @@ CALLS = {
     "load_weights skip": (lambda: after(lambda made: made.load_weights("/x", skip=3)), IN, "a list of texts"),
     "state_dict average": (lambda: after(lambda made: made.state_dict(average=True)), IN, "no average"),
     "state_dict text": (lambda: after(lambda made: made.state_dict(average="a")), IN, "average is 'a'"),
+    # processes
+    "trainer pickled": (lambda: after(pickle.dumps), IN, "a Trainer can be neither pickled nor copied"),
+    "trainer copied": (lambda: after(copy.deepcopy), IN, "a Trainer can be neither pickled nor copied"),
+    "step in a fork": (step_forked, IN, "train(): this process was forked after the trainer was made"),
     # functions
     "chain None": (lambda: weft.chain(None, torch.zeros(1)), IN, "a NoneType is no block"),
     "chain leaf": (lambda: weft.chain(nn.Linear(4, 4), torch.zeros(1, 4)), IN, "has no children"),
@@ -334,8 +386,22 @@ def uneven():
     return failed, step().loss
 
 
+def unlike():
+    """The errors of calls that differ on rank 1, or come from a forked process."""
+    made, first, texts = trainer(), weft.rank() == 0, []
+    for call in (lambda: list(made.train(Data(16 if first else 12), 1)), lambda: list(made.train(Data(), 1, shuffle=first)),
+                 lambda: list(made.train(Data() if first else iter([]), 1)), lambda: made.evaluate(Data(16 if first else 12)),
+                 lambda: forked(trainer), lambda: forked(weft.rank)):
+        try:
+            call()
+            texts.append("")
+        except weft.InputError as error:
+            texts.append(str(error))
+    return texts, [step.step for step in made.train(Data(), 2)]
+
+
 def ranked():
-    """Both, in one pair of processes."""
+    """All of them, in one pair of processes."""
     with tempfile.TemporaryDirectory() as folder:
         os.chdir(folder)
-        return outcomes(), uneven()
+        return outcomes(), uneven(), unlike()

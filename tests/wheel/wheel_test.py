@@ -66,7 +66,7 @@ REFUSED = [
     (["nets:Two", "--example", "int64:8", "-o", "x.pt2"], "of several inputs the example is a tuple or a dict"),
     (["nets:Words", "--example", "int64:8", "-o", "net.pt2"], "the model returns an int; weft needs a tensor"),
     (["nets:Masked", "--example", "int64:8", "-o", "net.pt2"], "give the model its mask, as in docs/exported.md"),
-    (["nets:Fixed", "--example", "int64:8", "-o", "x.pt2"], "torch.export refuses the model: "),
+    (["nets:Fixed", "--example", "int64:8", "-o", "x.pt2"], "your code specialized it to be a constant (2); see docs/exported.md"),
     (["nets:Net", "--example", "int64:8", "-o", "x.bin"], "-o x.bin: the name must end in .pt2"),
     (["nets:Net", "--example", "int64:8", "-o", "lost/x.pt2"], "-o lost/x.pt2: no file can be written there"),
 ]
@@ -85,8 +85,25 @@ for arguments in json.load(sys.stdin):
 '''
 # export() as a function, and what it refuses.
 CALLS = '''
+import resource
 import nets, torch, weft
 from weft.export import export, export_loss
+model = nets.Net()
+model.eval()
+export(model, nets.ids(), "net.pt2")
+print([part.training for part in model])
+def full():
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (3000, limits[1]))  # for a disk that is full
+    try:
+        export(model, nets.ids(), "net.pt2")
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+for call in (full, *(lambda path=path: export(model, nets.ids(), path) for path in (None, "a\\0b", "\\ud800", "n" * 256 + ".pt2", "lost/net.pt2"))):
+    try:
+        call()
+    except weft.InputError as error:
+        print(str(error).replace("n" * 256, "n..."))
 for call in (lambda: export(nets.Net(), nets.one, "x.pt2"), lambda: export(nets.Net(), nets.pair, "x.pt2"),
              lambda: export_loss(torch.nn.MSELoss(), torch.zeros(1, 2), torch.zeros(1, 2), "x.pt2")):
     try:
@@ -94,7 +111,14 @@ for call in (lambda: export(nets.Net(), nets.one, "x.pt2"), lambda: export(nets.
     except weft.InputError as error:
         print(error)
 '''
-CALLED = ["the example has shape [1, 8]: a batch of two samples or more is needed",
+CALLED = ["[False, False, False, False]",
+          "cannot write net.pt2: File too large",
+          "the path is None; it must be a text or a path, without NUL",
+          "the path is 'a\\x00b'; it must be a text or a path, without NUL",
+          "the path is '\\ud800'; it must be a text or a path, without NUL",
+          "cannot write n....pt2: File name too long",
+          "cannot write lost/net.pt2: No such file or directory",
+          "the example has shape [1, 8]: a batch of two samples or more is needed",
           "input 0 of the example has shape [1, 8]: a batch of two samples or more is needed",
           "an example has shape [1, 2]: a batch of two samples or more is needed"]
 
@@ -196,7 +220,9 @@ class Wheel(unittest.TestCase):
         self.assertEqual({path.name for path in self.at.home.glob("*.pt*")}, {f"{name}.pt2" for name in ("net", "made", "normed", "named", "line", "two")})
         self.train(net)  # also after exports that failed
         self.train('name = "exported", path = "named.pt2", inputs = "tokens"')
-        self.assertEqual(self.at.run("python", "-W", "ignore", "-c", CALLS, TORCH_USE_RTLD_GLOBAL="1", LD_LIBRARY_PATH=str(self.at.empty)).splitlines()[-3:], CALLED)
+        self.assertEqual(self.at.run("python", "-W", "ignore", "-c", CALLS, TORCH_USE_RTLD_GLOBAL="1", LD_LIBRARY_PATH=str(self.at.empty)).splitlines()[-len(CALLED):], CALLED)
+        self.assertEqual([path.name for path in self.at.home.glob("*.part")], [])
+        self.train(net)  # the file from before the disk was full
 
     def test_other_torches(self):
         hidden = self.at.folder / "elsewhere" / "torch"

@@ -10,6 +10,7 @@
 #include "weft/base/error.h"
 #include "weft/c/caller_memory.h"
 #include "weft/c/weft.h"
+#include "weft/train/trainer/out_of_memory.h"
 
 namespace weft::c {
 namespace {
@@ -100,10 +101,11 @@ int guarded(const char* name, c10::function_ref<void()> call) noexcept {
     return failed(WEFT_MEMORY_ERROR, name, error.what());
   } catch (const NumericError& error) {
     return failed(WEFT_NUMERIC_ERROR, name, error.what());
+  } catch (const c10::Error& error) {
+    if (is_out_of_memory(error)) return failed(WEFT_MEMORY_ERROR, name, "out of memory");
+    return failed(WEFT_ERROR, name, error.what_without_backtrace());
   } catch (const std::bad_alloc&) {
     return failed(WEFT_MEMORY_ERROR, name, "out of memory");
-  } catch (const c10::Error& error) {
-    return failed(WEFT_ERROR, name, error.what_without_backtrace());
   } catch (const std::exception& error) {
     return failed(WEFT_ERROR, name, error.what());
   } catch (...) {

@@ -136,6 +136,7 @@ void HostTrainer::with_evaluated(const std::function<void()>& call) {
 weft_evaluation HostTrainer::evaluate(const HostBatch& set) {
   Arrays arrays(device_);
   const auto data = std::make_shared<HostSet>(batch_of(arrays, set, -1, /*has_target=*/true));
+  if (data->size() == 0) throw InputError("input 0 has no samples to evaluate");
   EvaluationLoader loader(data, micro_batch_, shard_, num_shards_);
   EvaluationResult result;
   with_evaluated([&] { result = trainer_->evaluate(loader); });

@@ -107,6 +107,7 @@ PYBIND11_MODULE(_weft, module) {
           },
           py::arg("data"), unlocked)
       .def("predict", &PythonTrainer::predict, py::arg("inputs"), py::arg("gathered"), unlocked)
+      .def("gather", &PythonTrainer::gather, py::arg("values"), py::arg("what"), unlocked)
       .def("save", &PythonTrainer::save, py::arg("path"), py::arg("replace"), py::arg("in_background"), unlocked)
       .def("finish_save", &PythonTrainer::finish_save, unlocked)
       .def("load", &PythonTrainer::load, py::arg("path"), py::arg("strict"), unlocked)

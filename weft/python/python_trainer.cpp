@@ -1,6 +1,8 @@
 #include "weft/python/python_trainer.h"
 
 #include <ATen/Parallel.h>
+#include <ATen/ops/empty.h>
+#include <ATen/ops/tensor.h>
 #include <fmt/format.h>
 
 #include <chrono>
@@ -188,6 +190,16 @@ Tensors PythonTrainer::predict(const Tensors& inputs, bool gathered) {
   Tensors outputs;
   with_evaluated([&] { outputs = trainer_->predict(Batch{.inputs = inputs, .target = {}}, {.gathered = gathered}); });
   return outputs;
+}
+
+std::vector<int64_t> PythonTrainer::gather(const std::vector<int64_t>& values, const std::string& what) {
+  const Group& world = trainer_->world_group();
+  const at::Tensor own = at::tensor(values, at::kLong).to(trainer_->model().options().device);
+  const at::Tensor all = at::empty({own.numel() * world.size()}, own.options());
+  world.all_gather(all, own, what).wait();
+  const at::Tensor known = all.cpu();
+  const int64_t* first = known.const_data_ptr<int64_t>();
+  return {first, first + known.numel()};
 }
 
 void PythonTrainer::save(const std::string& path, bool replace, bool in_background) {

@@ -67,6 +67,8 @@ class [[gnu::visibility("hidden")]] PythonTrainer {
 
   EvaluationResult evaluate(const std::shared_ptr<PythonDataset>& data);
   Tensors predict(const Tensors& inputs, bool gathered);
+  /// The `values` of all ranks, in their order; each gives as many. Collective. `what` names the call in errors.
+  std::vector<int64_t> gather(const std::vector<int64_t>& values, const std::string& what);
 
   void save(const std::string& path, bool replace, bool in_background);
   void finish_save() { trainer_->finish_save(); }

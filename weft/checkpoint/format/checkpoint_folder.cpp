@@ -179,9 +179,9 @@ void copy_checkpoint(Storage& from, Storage& to, const std::string& path, const 
 CheckpointPath parent_and_name(const std::string& path) {
   std::string plain = path;
   while (plain.size() > 1 && plain.back() == '/') plain.pop_back();
-  const size_t scheme = plain.find("://"), slash = plain.rfind('/');
+  const size_t scheme = path.find("://"), slash = plain.rfind('/');
   const std::string last = slash == std::string::npos ? plain : plain.substr(slash + 1);
-  const bool is_bucket = scheme != std::string::npos && slash < scheme + 3;
+  const bool is_bucket = scheme != std::string::npos && (slash == std::string::npos || slash < scheme + 3);
   if (last.empty() || last == "." || last == ".." || is_bucket) {
     throw InputError(fmt::format("'{}' is not a folder for a checkpoint; name one below it", path));
   }

@@ -26,8 +26,9 @@ std::string remedy(MemoryCategory category, ShardLevel level) {
   return "use more ranks, or layout.offload_optimizer and layout.offload_parameters = \"disk\"";
 }
 
-/// Recognises the error of any allocator.
-bool out_of_memory(const std::exception& error) {
+}  // namespace
+
+bool is_out_of_memory(const std::exception& error) {
   if (dynamic_cast<const std::bad_alloc*>(&error) || dynamic_cast<const c10::OutOfMemoryError*>(&error)) return true;
   const std::string_view text = error.what();
   return text.find("not enough memory") != std::string_view::npos ||
@@ -35,12 +36,10 @@ bool out_of_memory(const std::exception& error) {
          text.find("can't allocate memory") != std::string_view::npos;
 }
 
-}  // namespace
-
 void explain_memory_error(const std::exception& error, ShardLevel level) {
   // Taken in any case, so that the next error is not reported with this category.
   const MemoryCategory category = MemoryScope::take_failed().value_or(MemoryCategory::activations);
-  if (!out_of_memory(error)) return;
+  if (!is_out_of_memory(error)) return;
   throw MemoryError(fmt::format("out of memory for {}; {}. `weft memory RECIPE -n N` estimates memory per rank", name(category),
                                 remedy(category, level)));
 }

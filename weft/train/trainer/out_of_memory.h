@@ -7,6 +7,9 @@
 
 namespace weft {
 
+/// True for the error of any allocator.
+bool is_out_of_memory(const std::exception& error);
+
 /// Throws MemoryError if `error`, which is being handled, means that memory ran out; returns otherwise.
 void explain_memory_error(const std::exception& error, ShardLevel level);
 
