@@ -60,6 +60,7 @@ void run(const c10::OperatorHandle& op, c10::DispatchKeySet /*keys*/, torch::jit
   for (const c10::IValue& argument : arguments) {
     on_cpu.push_back(changed(argument, [&](const at::Tensor& x) { return zeros_like_of(x, bytes); }));
   }
+  const torch::jit::Stack kept = on_cpu;  // LibTorch drops arguments before it copies what refers to several of them
   const c10::NoGradGuard no_grad;
   const at::DisableRecordFunctionGuard unseen;
   op.callBoxed(on_cpu);
@@ -71,7 +72,7 @@ void run(const c10::OperatorHandle& op, c10::DispatchKeySet /*keys*/, torch::jit
       if (own != nullptr && own->beforeSets() == alias->beforeSets()) same = j;
     }
     stack->push_back(same < given ? arguments[same] : changed(on_cpu[i], without_values));
-    if (same < given && on_cpu[i].isTensor()) stack->back().toTensor().resize_(on_cpu[i].toTensor().sizes());  // of out=
+    if (same < given && kept[same].isTensor()) stack->back().toTensor().resize_(kept[same].toTensor().sizes());  // of out=
   }
 }
 
