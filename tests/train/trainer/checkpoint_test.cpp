@@ -47,6 +47,28 @@ Trainer alone(const LayoutOptions& layout = {}, const OptimizerOptions& optimize
   return Trainer(Mesh(World(), {{"shard", 1}}), small(), optimizer, options(layout));
 }
 
+TEST(Checkpoint, StateOfTheCallersOwnIsTheSameOnAllRanks) {
+  const TempFolder folder;
+  struct Case {
+    int rank;
+    int64_t size;
+    std::string text;
+  };
+  for (const Case& c : {Case{1, 2, "rank 1 has 'more', rank 0 does not; register the same on all ranks"},
+                        Case{0, 2, "rank 0 has 'more', rank 1 does not"}, Case{-1, 0, ""}}) {
+    test::run_ranks(2, [&](World world) {
+      Trainer trainer(Mesh(world, {{"dp", 2}}), small(), AdamW{}, options());
+      trainer.register_state("ema", {.tensors = {{"w", at::zeros({2})}}});
+      if (world.rank() == c.rank) trainer.register_state("more", {.tensors = {{"w", at::zeros({c.size})}}});
+      const std::string path = folder.file(std::to_string(c.rank));
+      const std::string said = refusal([&] { trainer.save(path); });
+      EXPECT_EQ(said.empty(), c.text.empty()) << said;
+      EXPECT_NE(said.find(c.text), std::string::npos) << said;
+      trainer.step(slice(batch(0), world.rank() * 6, 6));
+    });
+  }
+}
+
 TEST(Checkpoint, HasStateOfTheCallersOwn) {
   const TempFolder folder;
   const at::Tensor average = at::arange(7, at::kFloat);

@@ -83,8 +83,8 @@ void RankMeeting::fail(const std::string& why) {
   if (store_ && !has(kFailed)) store_->set(kFailed, why, to_answer());
 }
 
-std::string RankMeeting::of_rank_zero(const std::string& value) {
-  if (rank_ > 0) return wait_for("value", 0);
+std::string RankMeeting::of_rank_zero(const std::string& value, std::optional<std::chrono::milliseconds> timeout) {
+  if (rank_ > 0) return wait_for("value", 0, timeout.value_or(timeout_));
   send("value", value);
   return value;
 }

@@ -39,8 +39,8 @@ class RankMeeting {
   /// Ends the waits of other threads of this rank.
   void give_up() { given_up_ = true; }
 
-  /// Returns rank 0's value on all ranks.
-  std::string of_rank_zero(const std::string& value);
+  /// Returns rank 0's value on all ranks. Waits for it end after `timeout` if that is given.
+  std::string of_rank_zero(const std::string& value, std::optional<std::chrono::milliseconds> timeout = {});
   /// Collects final results: each rank gives its own error, "" for success; returns the first error by rank. Waits for a rank
   /// end after `timeout` if that is given.
   std::string verdict(const std::string& own, std::optional<std::chrono::milliseconds> timeout = {});

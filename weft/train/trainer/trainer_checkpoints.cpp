@@ -1,9 +1,11 @@
 // The part of Trainer that saves and loads.
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <chrono>
 #include <exception>
+#include <set>
 #include <utility>
 
 #include "weft/base/error.h"
@@ -38,9 +40,46 @@ std::unique_ptr<RankMeeting> meet(const TrainerState& s, const std::string& doin
   return std::make_unique<RankMeeting>(s.mesh.world(), doing, timeout, s.options.communication.timeout);
 }
 
-/// The error of the first rank with state that is not finite. Nothing is written yet, so ranks wait as in a step.
+constexpr const char* kUnlike = "registered state differs: ";
+
+/// Registered states and the shapes of their tensors, a line each.
+std::set<std::string> registered_lines(const TrainerState& s) {
+  std::set<std::string> lines;
+  for (const auto& [name, state] : s.registered) {
+    lines.insert(fmt::format("'{}'", name));
+    for (const NamedTensor& t : state.tensors)
+      lines.insert(fmt::format("'{}' with '{}' of {} [{}]", name, t.name, c10::toString(t.tensor.scalar_type()),
+                               fmt::join(t.tensor.sizes(), ", ")));
+  }
+  return lines;
+}
+
+/// What rank 0, which writes registered state, does not have, or this rank; empty: they are alike.
+std::string unlike_registered(const TrainerState& s, RankMeeting& meeting) {
+  const std::set<std::string> own = registered_lines(s);
+  const std::string text = fmt::format("{}", fmt::join(own, "\n"));
+  const std::string first = meeting.of_rank_zero(text, s.options.communication.timeout);
+  if (first == text) return {};
+  std::set<std::string> theirs;
+  for (size_t begin = 0, end = 0; begin < first.size(); begin = end + 1) {
+    end = std::min(first.find('\n', begin), first.size());
+    theirs.insert(first.substr(begin, end - begin));
+  }
+  const auto one_without = [](const std::set<std::string>& some, const std::set<std::string>& others) {
+    const auto found = std::find_if(some.begin(), some.end(), [&](const std::string& line) { return others.count(line) == 0; });
+    return found == some.end() ? std::string() : *found;
+  };
+  const std::string here = one_without(own, theirs);
+  const int has = here.empty() ? 0 : meeting.rank(), lacks = here.empty() ? meeting.rank() : 0;
+  return fmt::format("{}rank {} has {}, rank {} does not; register the same on all ranks", kUnlike, has,
+                     here.empty() ? one_without(theirs, own) : here, lacks);
+}
+
+/// The first rank's error: state that is not finite, or registered state that rank 0 does not have so. Nothing is written yet,
+/// so ranks wait as in a step.
 std::string verdict(const TrainerState& s, RankMeeting& meeting, const FiniteState& looked) {
-  return meeting.verdict(looked.error(), s.options.communication.timeout);
+  const std::string unlike = unlike_registered(s, meeting);
+  return meeting.verdict(unlike.empty() ? looked.error() : unlike, s.options.communication.timeout);
 }
 
 /// Runs `fill` on every rank; all throw one rank's error. It returns a digest of what it read, which is rank 0's on all ranks;
@@ -145,6 +184,7 @@ void Trainer::begin_save(const std::string& path, const SaveOptions& options, bo
       throw;
     }
   });
+  if (refused.starts_with(kUnlike)) throw InputError(fmt::format("{}: {}", path, refused));
   if (!refused.empty()) throw NumericError(fmt::format("{}: {}", path, refused));
 }
 
