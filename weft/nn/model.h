@@ -122,8 +122,8 @@ struct Model {
   /// Options that do not show in the shapes of the weights. Checkpoints save them, and a checkpoint or imported weights with
   /// different options are refused. Empty: nothing is compared.
   std::vector<ModelOption> options = {};
-  /// The file that it was read from, and its state then (base/input_file.h): its weights there are of the same state.
-  std::string file = {}, file_state = {};
+  std::string file = {};        ///< that it was read from; empty: none
+  std::string file_state = {};  ///< of that file then (base/input_file.h): weights from there are of the same state
 
   int num_blocks() const { return static_cast<int>(blocks.size()); }  ///< number of blocks in the chain
 };
