@@ -234,6 +234,7 @@ TEST(SizeGuards, hold_for_some_numbers_of_samples) {
       {"(L['x'].size()[0] % 2) != 1", {1, 3, 5}},
       {"2 <= L['x'].size()[0] and not L['x'].size()[0] == 4", {1, 4}},
       {"(16*L['o'].size()[0]) == (16*L['t'].size()[0])", {}},
+      {"L['ids']._base.size()[1] != 16", {}},
       {"(6 // (L['x'].size()[0] - 1)) >= 2", {1, 5, 6}},
       {"Max(3, -L['x'].size()[0] + 8) > 4 or Min(L['x'].size()[0], 9) == 6", {4, 5}},
   };

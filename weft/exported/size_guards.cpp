@@ -165,6 +165,8 @@ bool is_broken(const std::string& text, int64_t samples) {
 }  // namespace
 
 SizeGuards::SizeGuards(std::string path, std::vector<std::string> texts) : path_(std::move(path)), texts_(std::move(texts)) {
+  std::erase_if(texts_,
+                [](const std::string& text) { return text.find("._base.") != std::string::npos; });  // of the example's memory
   for (const std::string& text : texts_) {
     try {
       holds(text, 2);
