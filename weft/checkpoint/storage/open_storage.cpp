@@ -18,19 +18,23 @@ namespace weft {
 
 namespace {
 
-bool is_letter(char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0; }
+/// Refuses "s3:/bucket" and "s3:", which are meant as URLs: a scheme of two letters or more, then nothing or one slash.
+void refuse_half_url(const std::string& name) {
+  const size_t scheme = name.find(':');
+  if (scheme == std::string::npos || scheme < 2) return;
+  const auto is_plain = [](char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0; };
+  if (!std::all_of(name.begin(), name.begin() + static_cast<std::ptrdiff_t>(scheme), is_plain)) return;
+  if (scheme + 1 < name.size() && name[scheme + 1] != '/') return;
+  throw InputError(fmt::format("'{}' is neither a URL nor a path: write {}://BUCKET/FOLDER, or ./{} for a folder of that name",
+                               shortened(name), name.substr(0, scheme), shortened(name)));
+}
 
 /// Returns the path of a folder on disk; nullopt for a bucket.
 std::optional<std::string> local_path(const std::string& name) {
   constexpr std::string_view kFile = "file://";
   if (name.find("://") == std::string::npos) {
-    const size_t colon = name.find(':');  // of a scheme, as in "s3:/bucket": of two letters or more
-    const bool is_scheme = colon != std::string::npos && colon > 1 &&
-                           std::all_of(name.begin(), name.begin() + static_cast<std::ptrdiff_t>(colon), is_letter);
-    if (!is_scheme || (colon + 1 < name.size() && name[colon + 1] != '/')) return name;
-    throw InputError(
-        fmt::format("'{}' is neither a URL nor a path: write {}://BUCKET/FOLDER, or ./{} for a folder of that name",
-                    shortened(name), name.substr(0, colon), shortened(name)));
+    refuse_half_url(name);
+    return name;
   }
   return name.starts_with(kFile) ? std::optional(name.substr(kFile.size())) : std::nullopt;
 }
