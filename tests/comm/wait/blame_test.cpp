@@ -97,6 +97,26 @@ TEST(Blame, ARankThatSleepsIsNamedByAll) {
   }
 }
 
+// The first rank is busy elsewhere, and has not come either.
+TEST(Blame, ARankThatLeavesIsNamedNotOneThatIsBusy) {
+  for (const BackendKind backend : {BackendKind::shm, BackendKind::gloo}) {
+    std::vector<std::string> errors(4);
+    std::atomic<int> ended = 0;
+    test::run_ranks(4, [&](World world) {
+      const Mesh mesh(world, {{"dp", 4}});
+      const Group group = mesh.group(mesh.axis("dp"), {.backend = backend, .timeout = 20s});
+      group.barrier("connected").wait();
+      if (world.rank() == 3) return;
+      errors[world.rank()] = error_of([&] {
+        while (world.rank() == 0 && ended < 2) std::this_thread::sleep_for(5ms);
+        group.all_reduce(at::ones({64}), ReduceOp::sum, "sums").wait();
+      });
+      ++ended;
+    });
+    for (const int rank : {0, 1, 2}) EXPECT_EQ(errors[rank].rfind("3 rank 3", 0), 0u) << errors[rank];
+  }
+}
+
 // Some ranks wait for it to join, others already for ranks in the next group.
 TEST(Blame, ARankThatDoesNotJoinIsNamedByAll) {
   for (const BackendKind backend : {BackendKind::shm, BackendKind::gloo}) {

@@ -18,6 +18,7 @@
 #include "weft/comm/c10d/engine_store.h"
 #include "weft/comm/c10d/operations.h"
 #include "weft/comm/graph/device_graph.h"
+#include "weft/comm/host/host_name.h"
 #include "weft/comm/wait/await.h"
 
 namespace weft {
@@ -107,6 +108,7 @@ DeviceChannel::DeviceChannel(const GroupPlan& plan)
       .engine = engine_,
       .device = device_,
       .timeout = timeout_,
+      .probes = !on_one_host(plan.hosts),
       .closed_peer = [records = records_] { return records->closed_peer(); },
       .on_failure = [records = records_](const GroupFailure& failure) { records->fail(failure.culprit, failure.text); }});
 }

@@ -180,7 +180,7 @@ std::optional<GroupFailure> DeviceWatch::look_at(DeviceCall& call) {
 std::optional<GroupFailure> DeviceWatch::look_for_gone(const Call& call) {
   const auto now = Clock::now();
   std::optional<int> closed;
-  if (now - since_ >= kProbeAfter && now - probed_ >= kProbeAfter) {
+  if (options_.probes && now - since_ >= kProbeAfter && now - probed_ >= kProbeAfter) {
     probed_ = now;
     closed = options_.closed_peer();
   }
@@ -197,9 +197,12 @@ std::optional<GroupFailure> DeviceWatch::look_for_gone(const Call& call) {
 
 GroupFailure DeviceWatch::explain(const Call& call, const std::string& problem) const {
   const RankRow wait = wait_in(call, options_.axis, others_in(call, options_.axis));
+  // The first to close is the cause: later, peers that fail because of it close theirs.
+  std::optional<int> closed = options_.closed_peer();
   const RankTable::Report report = options_.table->report(wait, 0.0, kToFinishCall);
   if (report.evident()) return {report.culprit, report.text};
-  if (const std::optional<int> closed = options_.closed_peer()) return connection_closed(call, *closed);
+  if (!closed) closed = options_.closed_peer();
+  if (closed) return connection_closed(call, *closed);
   return {-1, fmt::format("{} in {}{}: {}", rank_name(options_.axis, options_.axis.index), describe(call, options_.axis),
                           others_text(call, wait.awaits), problem)};
 }

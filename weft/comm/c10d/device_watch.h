@@ -65,7 +65,8 @@ class DeviceWatch {
     c10::intrusive_ptr<c10d::Backend> engine;
     at::Device device;
     std::chrono::milliseconds timeout;
-    std::function<std::optional<int>()> closed_peer;      ///< a rank of another host whose connection has closed; thread-safe
+    bool probes;                                          ///< tries connections while a call lasts: there are other hosts
+    std::function<std::optional<int>()> closed_peer;      ///< a rank whose connection has closed; thread-safe
     std::function<void(const GroupFailure&)> on_failure;  ///< called once, from the thread
   };
   explicit DeviceWatch(Options options);
@@ -76,7 +77,8 @@ class DeviceWatch {
   void add(std::shared_ptr<DeviceCall> call);
   /// Returns whether all calls have ended by the deadline; false at once after a failure.
   bool finish(const Deadline& deadline);
-  /// Explains a call that the engine has failed: by a rank that has gone, looked for during up to a second, else by `problem`.
+  /// Explains a call that the engine has failed: by a rank that has gone, looked for during up to a second, or that has closed
+  /// its connection, else by `problem`.
   /// Thread-safe.
   GroupFailure explain(const Call& call, const std::string& problem) const;
 

@@ -244,10 +244,17 @@ void GlooBackend::finish(const std::function<bool(std::chrono::milliseconds)>& e
 void GlooBackend::fail_in(const RankRow& wait, Clock::time_point begin, const std::string& problem) {
   const bool late = Clock::now() - begin >= timeout_;
   if (is_closed()) throw CommError(problem);  // the destructor closed the connections; nobody waits
+  // The first to close is the cause: later, peers that fail because of it close theirs. The table does not show ranks of this
+  // process, or of a program that goes on after an error, as gone.
+  const std::optional<int> closed = late ? std::nullopt : closed_peer();
   const double waited_s = late ? static_cast<double>(timeout_.count()) / 1e3 : 0.0;
   const RankTable::Report report = table_->report(wait, waited_s, late ? std::chrono::milliseconds(0) : kEvidence);
   if (report.evident() || late) {
     set_failure({report.culprit, report.text});
+  } else if (closed) {
+    set_failure({axis().ranks[static_cast<size_t>(*closed)],
+                 fmt::format("{} has closed its connection, or its process has died; {} waits: {}; {}",
+                             rank_name(axis(), *closed), rank_name(axis(), rank()), wait.doing, problem)});
   } else if (one_host_) {
     set_failure({report.culprit, fmt::format("{}; {}", report.text, problem)});
   } else {  // other hosts' state arrives late, and a broken connection names its peer
@@ -283,7 +290,13 @@ void GlooBackend::fail(int culprit, const std::string& text) {
   engine_->close();
 }
 
-std::optional<int> GlooBackend::closed_peer() { return one_host_ ? std::nullopt : engine_->closed_peer(); }
+std::optional<int> GlooBackend::closed_peer() {
+  {
+    const std::lock_guard lock(mutex_);
+    if (failure_ || closed_) return std::nullopt;  // then this rank has closed them
+  }
+  return engine_->closed_peer();
+}
 
 void GlooBackend::on_failure(std::function<void()> action) {
   {

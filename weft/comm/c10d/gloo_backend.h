@@ -61,7 +61,7 @@ class GlooBackend : public Backend {
   bool finish_calls(const Deadline& deadline);
   /// Ends calls under way without an error: this rank leaves.
   void end_calls() override;
-  /// Returns the position of a rank whose connection has closed, for one on another host.
+  /// Returns the position of a rank that has closed its connection, unless this group has ended. Thread-safe.
   std::optional<int> closed_peer();
 
  private:
