@@ -77,9 +77,7 @@ void HostTrainer::make(const World& world) {
   micro_batch_ = plan.layout.micro_batch / plan.layout.batch_pieces;
   device_ = device_of(recipe_, world);
   kept_ = std::make_unique<Arrays>(device_);
-  inputs_ = meta_inputs(recipe_, 1);
-  names_ = input_names(recipe_.model);
-  target_ = meta_target(recipe_, 1);
+  expected_ = meta_batch(recipe_, 1);
   const RunLengths lengths = run_lengths(recipe_, /*training_samples=*/1);
   trainer_ = std::make_unique<Trainer>(mesh, build_model(recipe_.model), optimizer_of(recipe_.optimizer),
                                        trainer_options(recipe_, plan, lengths, device_));
@@ -99,14 +97,15 @@ void HostTrainer::register_run() {
 }
 
 Batch HostTrainer::batch_of(Arrays& arrays, const HostBatch& batch, int64_t samples, bool has_target) const {
+  const std::vector<std::string>& names = expected_.names;
   std::vector<ExpectedArray> expected;
-  for (const at::Tensor& input : inputs_) {
+  for (const at::Tensor& input : expected_.inputs) {
     const size_t i = expected.size();
     expected.push_back(
-        {names_.size() > 1 ? fmt::format("input {} ('{}')", i, names_[i]) : fmt::format("input {}", i), input, samples});
+        {names.size() > 1 ? fmt::format("input {} ('{}')", i, names[i]) : fmt::format("input {}", i), input, samples});
   }
   Batch tensors{.inputs = arrays.tensors_of(batch.inputs, batch.num_inputs, expected), .target = {}};
-  if (has_target) tensors.target = arrays.tensor_of(batch.target, {"target", target_, tensors.inputs.front().size(0)});
+  if (has_target) tensors.target = arrays.tensor_of(batch.target, {"target", expected_.target, tensors.inputs.front().size(0)});
   return tensors;
 }
 

@@ -11,6 +11,7 @@
 #include "weft/c/arrays.h"
 #include "weft/c/weft.h"
 #include "weft/comm/world.h"
+#include "weft/recipe/build/build_model.h"
 #include "weft/recipe/recipe.h"
 #include "weft/train/trainer/trainer.h"
 
@@ -57,11 +58,9 @@ class HostTrainer {
   at::Device device_ = at::kCPU;
   int shard_ = 0;  ///< this rank's index among those with other samples
   int num_shards_ = 1;
-  int64_t micro_batch_ = 1;         ///< samples per forward of an evaluation
-  Tensors inputs_;                  ///< shapes and types, on the meta device
-  std::vector<std::string> names_;  ///< of the inputs; empty: they have none
-  at::Tensor target_;               ///< the same
-  std::unique_ptr<Arrays> kept_;    ///< by keep()
+  int64_t micro_batch_ = 1;       ///< samples per forward of an evaluation
+  MetaBatch expected_;            ///< of one sample
+  std::unique_ptr<Arrays> kept_;  ///< by keep()
   std::unique_ptr<Trainer> trainer_;
 };
 

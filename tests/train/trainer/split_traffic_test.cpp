@@ -96,8 +96,8 @@ Recorded record(const Recipe& recipe, const ResolvedLayout& layout) {
   split_layers(model, layout.tp, 0);
   Tensors outputs;
   Recorded recorded;
-  recorded.blocks = measure_cost(model, meta_inputs(recipe, kMicroBatch, layout.cp), options, &outputs);
-  recorded.loss = measure_loss(model, outputs, meta_target(recipe, kMicroBatch, layout.cp), options).calls;
+  recorded.blocks = measure_cost(model, meta_batch(recipe, kMicroBatch, layout.cp).inputs, options, &outputs);
+  recorded.loss = measure_loss(model, outputs, meta_batch(recipe, kMicroBatch, layout.cp).target, options).calls;
   return recorded;
 }
 

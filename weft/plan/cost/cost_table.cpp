@@ -221,34 +221,33 @@ CostTable::Measured CostTable::measured(const Key& key) {
   few.layers = measured_layers_;
   Model model = with_rules(build_model(few), recipe_.optimizer.groups);
   split_layers(model, key.tp, 0, key.parts);
-  const Tensors inputs = meta_inputs(recipe_, key.micro_batch, key.cp);
+  const MetaBatch batch = meta_batch(recipe_, key.micro_batch, key.cp);
   Measured result{.cost = {.name = model.name, .blocks = {}, .input_bytes = 0, .head_takes_targets = key.blocks.loss_chunk > 0},
                   .launches = {}};
   ModelCost& cost = result.cost;
   const at::ScalarType weights = dtype_of(key.precision);
-  for (const at::Tensor& input : inputs) {
+  for (const at::Tensor& input : batch.inputs) {
     cost.input_bytes +=
         input.numel() * static_cast<int64_t>(elementSize(input.is_floating_point() ? weights : input.scalar_type()));
     cost.upload_bytes += static_cast<int64_t>(input.nbytes());
   }
-  const at::Tensor target = meta_target(recipe_, key.micro_batch, key.cp);
   const CostOptions options{.weight_dtype = weights,
                             .gradient_dtype = key.gradient_bytes == 4 ? at::kFloat : weights,
                             .tp = key.tp,
                             .cp = key.cp,
                             .batch_ranks = key.batch_ranks,
                             .layout = key.blocks,
-                            .target = key.blocks.loss_chunk > 0 ? target : at::Tensor(),
+                            .target = key.blocks.loss_chunk > 0 ? batch.target : at::Tensor(),
                             .device = device_};
   const CallAxes axes{key.batch_axes};
   Tensors outputs;
-  const std::vector<MeasuredCost> measured = measure_cost(model, inputs, options, &outputs);
+  const std::vector<MeasuredCost> measured = measure_cost(model, batch.inputs, options, &outputs);
   std::vector<SharedOperators> known;
   for (size_t b = 0; b < measured.size(); ++b) {
     cost.blocks.push_back(block_cost(model.blocks[b], measured[b], key.blocks, axes));
     cost.blocks.back().operators = shared(measured[b].operators, known);
   }
-  const LossCost loss = measure_loss(model, outputs, target, options);
+  const LossCost loss = measure_loss(model, outputs, batch.target, options);
   cost.loss_peak_bytes = loss.peak_bytes;
   cost.loss_calls = inner_calls(loss.calls, axes);
   cost.loss_operators = loss.operators;

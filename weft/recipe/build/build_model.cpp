@@ -204,34 +204,27 @@ at::Tensor meta_array(const ExportedArray& array, int64_t samples) {
 
 }  // namespace
 
-Tensors meta_inputs(const Recipe& recipe, int64_t micro_batch, int cp) {
+MetaBatch meta_batch(const Recipe& recipe, int64_t micro_batch, int cp) {
   const ModelRecipe& model = recipe.model;
   const auto meta = at::TensorOptions().device(at::kMeta);
+  MetaBatch batch;
   if (reads_arrays(model)) {
-    Tensors inputs;
-    for (const ExportedArray& input : exported_arrays(exported_options(model)).inputs) {
-      inputs.push_back(meta_array(input, micro_batch));
+    const ExportedArrays arrays = exported_arrays(exported_options(model));
+    for (const ExportedArray& input : arrays.inputs) batch.inputs.push_back(meta_array(input, micro_batch));
+    batch.names = arrays.names;
+    batch.target = meta_array(arrays.target, micro_batch);
+  } else if (reads_tokens(model)) {
+    // The second: token positions within documents.
+    for (int i = 0; i < (recipe.data.pack == "documents" ? 2 : 1); ++i) {
+      batch.inputs.push_back(at::empty({micro_batch, model.context / cp}, meta.dtype(at::kLong)));
     }
-    return inputs;
+    batch.target = at::empty({micro_batch, model.context / cp}, meta.dtype(at::kLong));
+  } else {
+    batch.inputs = {at::empty({micro_batch, model.channels, model.image_size, model.image_size}, meta.dtype(at::kFloat))};
+    batch.target = recipe.data.mixup > 0.0 ? at::empty({micro_batch, model.classes}, meta.dtype(at::kFloat))
+                                           : at::empty({micro_batch}, meta.dtype(at::kLong));
   }
-  if (!reads_tokens(model)) {
-    return {at::empty({micro_batch, model.channels, model.image_size, model.image_size}, meta.dtype(at::kFloat))};
-  }
-  Tensors inputs(recipe.data.pack == "documents" ? 2 : 1);  // the second: token positions within documents
-  for (at::Tensor& input : inputs) input = at::empty({micro_batch, model.context / cp}, meta.dtype(at::kLong));
-  return inputs;
-}
-
-at::Tensor meta_target(const Recipe& recipe, int64_t micro_batch, int cp) {
-  if (reads_arrays(recipe.model)) return meta_array(exported_arrays(exported_options(recipe.model)).target, micro_batch);
-  const auto ids = at::TensorOptions(at::kLong).device(at::kMeta);
-  if (reads_tokens(recipe.model)) return at::empty({micro_batch, recipe.model.context / cp}, ids);
-  return recipe.data.mixup > 0.0 ? at::empty({micro_batch, recipe.model.classes}, ids.dtype(at::kFloat))
-                                 : at::empty({micro_batch}, ids);
-}
-
-std::vector<std::string> input_names(const ModelRecipe& recipe) {
-  return reads_arrays(recipe) ? exported_arrays(exported_options(recipe)).names : std::vector<std::string>();
+  return batch;
 }
 
 int64_t array_classes(const ModelRecipe& recipe) {

@@ -38,15 +38,15 @@ int64_t tokens_per_sample(const ModelRecipe& recipe);
 /// Shape of the model's input image; empty for models that read others.
 std::vector<int64_t> sample_shape(const ModelRecipe& recipe);
 
-/// One micro-batch of the model's inputs, as its data provides them, on the meta device; with `cp` ranks per sequence, one
-/// rank's part.
-Tensors meta_inputs(const Recipe& recipe, int64_t micro_batch, int cp = 1);
-
-/// Names of the inputs of a model of arrays, forward's arguments; empty for models that read others.
-std::vector<std::string> input_names(const ModelRecipe& recipe);
-
-/// The target of a micro-batch, in the same form.
-at::Tensor meta_target(const Recipe& recipe, int64_t micro_batch, int cp = 1);
+/// Shapes and types of a micro-batch: tensors on the meta device.
+struct MetaBatch {
+  Tensors inputs;
+  std::vector<std::string>
+      names;  ///< of the inputs of a model of arrays, forward's arguments; empty for models that read others
+  at::Tensor target;
+};
+/// One micro-batch as the model's data provides it; with `cp` ranks per sequence, one rank's part.
+MetaBatch meta_batch(const Recipe& recipe, int64_t micro_batch, int cp = 1);
 
 /// Classes of a model of arrays whose loss is the cross entropy: the limit on its targets; otherwise 0.
 int64_t array_classes(const ModelRecipe& recipe);

@@ -47,8 +47,9 @@ Batch random_batch(const Recipe& recipe, int64_t samples) {
     const auto like = [&](const at::Tensor& x) {
       return x.is_floating_point() ? at::randn(x.sizes(), generator) : at::zeros(x.sizes(), at::kLong);
     };
-    for (const at::Tensor& input : meta_inputs(recipe, samples)) batch.inputs.push_back(like(input));
-    batch.target = like(meta_target(recipe, samples));
+    const MetaBatch meta = meta_batch(recipe, samples);
+    for (const at::Tensor& input : meta.inputs) batch.inputs.push_back(like(input));
+    batch.target = like(meta.target);
   } else if (tokens > 0) {
     batch.inputs = {at::randint(model.vocabulary, {samples, tokens}, generator, at::kLong)};
     batch.target = at::randint(model.vocabulary, {samples, tokens}, generator, at::kLong);
