@@ -236,7 +236,9 @@ TEST(SizeGuards, hold_for_some_numbers_of_samples) {
       {"(16*L['o'].size()[0]) == (16*L['t'].size()[0])", {}},
       {"L['ids']._base.size()[1] != 16", {}},
       {"(6 // (L['x'].size()[0] - 1)) >= 2", {1, 5, 6}},
-      {"Max(3, -L['x'].size()[0] + 8) > 4 or Min(L['x'].size()[0], 9) == 6", {4, 5}},
+      {"min(6, L['x'].size()[0]) == 4", {1, 2, 3, 5, 6}},
+      {"Max(3, -L['x'].size()[0] + 8) > 4 or min(L['x'].size()[0], 9) == 6", {4, 5}},
+      {"not not L['xs'][1].size()[0] > 2", {1, 2}},
   };
   for (const auto& c : cases) {
     const SizeGuards guards("x.pt2", {c.text});
@@ -246,8 +248,28 @@ TEST(SizeGuards, hold_for_some_numbers_of_samples) {
     }
   }
   for (const char* text : {"L['x'].size()[1] == 2", "x", "2 ** 3 == 8", "1 <", "(1", "99999999999999999999 > 1", "2 + ",
-                           "torch.sym_not(1)", "9223372036854775807 + 1 > 0"}) {
+                           "torch.sym_not(1)", "9223372036854775807 + 1 > 0", "L['x'].stride()[0] > L['x'].size()[0]",
+                           "L[x].size()[0] > 1", "L['x']", "-(-9223372036854775807 - 1) > 0"}) {
     EXPECT_NE(test::refusal([&] { SizeGuards("x.pt2", {text}); }).find("which weft cannot read"), std::string::npos) << text;
+  }
+}
+
+TEST(SizeGuards, ranges_of_the_number_of_samples_are_conditions) {
+  Copies copies;
+  const struct {
+    std::string from, to, refused;
+  } cases[] = {{R"("max_val": null)", R"("max_val": 4)",
+                "with 5 samples it is not the exported forward, which is so only where L['input'].size()[0] <= 4"},
+               {R"("min_val": 2)", R"("min_val": 8)", "which is so only where L['input'].size()[0] >= 8"}};
+  for (const auto& c : cases) {
+    ExportedModelOptions options = options_of(kImages);
+    options.path = copies.replace(kImages, kProgram, c.from, c.to);
+    const Model model = exported_model(options);
+    const auto run = [&](int64_t samples) {
+      return test::refusal([&] { model.blocks.front().block->forward({at::zeros({samples, 1, 8, 8})}, {}); });
+    };
+    EXPECT_NE(run(5).find(c.refused), std::string::npos) << run(5);
+    EXPECT_EQ(run(c.to.ends_with("4") ? 1 : 8), "");
   }
 }
 
@@ -261,8 +283,10 @@ TEST(ExportedModel, weights_are_of_the_file_that_it_was_read_from) {
   const std::filesystem::path path = options.path, other = options.path + ".other";
   std::filesystem::copy_file(path, other);
   std::filesystem::rename(other, path);
-  EXPECT_NE(test::refusal([&] { trainer.load_weights(options.path); }).find("replaced or changed after the model was read"),
-            std::string::npos);
+  for (const std::string& spelled : {options.path, (path.parent_path() / "." / path.filename()).string()}) {
+    EXPECT_NE(test::refusal([&] { trainer.load_weights(spelled); }).find("replaced or changed after the model was read"),
+              std::string::npos);
+  }
 }
 
 ExportedModelOptions fields_with(const std::string& loss) { return {.path = kFields, .reads_arrays = true, .loss = loss}; }

@@ -166,6 +166,12 @@ Work Transfers::send_activation(int peer, int block, const Tensors& tensors, con
   Tensors elements;
   for (size_t i = 0; i < tensors.size(); ++i) {
     const TensorShape& shape = announced->second[i];
+    if (tensors[i].requires_grad() && !shape.gets_gradient) {
+      throw InputError(
+          fmt::format("{}: tensor {} depends on parameters in this micro-batch, but not in the first one, so that the "
+                      "other stage sends no gradient for it; let it depend on them always",
+                      what, i));
+    }
     elements.push_back(shape.from_host ? host_values(tensors[i]) : places_of(tensors[i], shape.layout));
   }
   if (!is_new) return send(peer, elements, what);

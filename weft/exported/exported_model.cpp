@@ -87,7 +87,7 @@ void check_mode(const ExportedGraph& graph) {
   if (!has_flag || trains) return;
   throw InputError(
       fmt::format("{}: it was exported in evaluation mode, so its dropout and BatchNorm would never train; call model.train() "
-                  "before {}",
+                  "before {}, or, to keep every BatchNorm frozen, put torchvision's FrozenBatchNorm2d in their place",
                   graph.path, kExportCall));
 }
 

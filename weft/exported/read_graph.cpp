@@ -1,5 +1,9 @@
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <string_view>
+#include <utility>
+
 #include "weft/base/file_error.h"
 #include "weft/base/hash.h"
 #include "weft/base/printable.h"
@@ -60,6 +64,26 @@ void add_output(ExportedGraph& graph, const GraphJson& json) {
   graph.outputs.push_back(argument.values.front());
 }
 
+/// The numbers of samples for which export has decided branches by itself (`Dim("batch", max=4)`), as conditions.
+void add_ranges(ExportedGraph& graph, const GraphJson& ranges) {
+  constexpr int64_t kUsualLeast = 2;  // of any symbol: one sample runs the same operators
+  for (const std::string& input : graph.inputs) {
+    const auto shape = graph.shapes.find(input);
+    if (shape == graph.shapes.end() || shape->second.dims.empty() || shape->second.dims.front().factor < 1) continue;
+    const ExportedDim& samples = shape->second.dims.front();
+    const auto range = ranges.find(samples.symbol);
+    if (range == ranges.end()) continue;
+    for (const auto& [key, comparison] : {std::pair("max_val", "<="), std::pair("min_val", ">=")}) {
+      const GraphJson& limit = range->at(key);
+      if (limit.is_null() || (comparison == std::string_view(">=") && exported_integer(limit) <= kUsualLeast)) continue;
+      int64_t least_or_most = 0;
+      if (__builtin_mul_overflow(exported_integer(limit), samples.factor, &least_or_most)) continue;
+      const std::string text = fmt::format("L['{}'].size()[0] {} {}", input, comparison, least_or_most);
+      if (std::find(graph.guards.begin(), graph.guards.end(), text) == graph.guards.end()) graph.guards.push_back(text);
+    }
+  }
+}
+
 ExportedGraph graph_of(const GraphJson& program, const std::string& path) {
   const int64_t major = exported_integer(program.at("schema_version").at("major"));
   if (major != kSchemaMajor) {
@@ -77,6 +101,7 @@ ExportedGraph graph_of(const GraphJson& program, const std::string& path) {
   if (const auto guards = program.find("guards_code"); guards != program.end() && !guards->is_null()) {
     result.guards = guards->get<std::vector<std::string>>();
   }
+  add_ranges(result, program.at("range_constraints"));
   for (const ExportedState& state : result.states) {
     const auto shape = result.shapes.find(state.value);
     const bool is_parameter = state.kind == ExportedState::Kind::parameter && shape != result.shapes.end();

@@ -52,7 +52,12 @@ class Condition {
     while (take("and ")) value = std::min<int64_t>(value != 0, negated() != 0);
     return value;
   }
-  int64_t negated() { return take("not ") ? negated() == 0 : compared(); }
+  int64_t negated() {
+    bool is_negated = false, any = false;
+    for (; take("not "); any = true) is_negated = !is_negated;
+    const int64_t value = compared();
+    return any ? (value != 0) != is_negated : value;
+  }
 
   int64_t compared() {
     const int64_t left = sum();
@@ -97,7 +102,12 @@ class Condition {
   int64_t factor() {
     constexpr int kDeepest = 200;
     if (++depth_ > kDeepest) throw Unreadable();
-    const int64_t value = take("-") ? -factor() : operand();
+    int64_t value = 0;
+    if (!take("-")) {
+      value = operand();
+    } else if (__builtin_sub_overflow(0, factor(), &value)) {
+      throw Unreadable();
+    }
     --depth_;
     return value;
   }
@@ -109,7 +119,7 @@ class Condition {
       return value;
     }
     for (const bool is_max : {true, false}) {
-      if (!take(is_max ? "Max(" : "Min(")) continue;
+      if (!take(is_max ? "max(" : "min(") && !take(is_max ? "Max(" : "Min(")) continue;
       int64_t value = any();
       while (take(",")) value = is_max ? std::max(value, any()) : std::min(value, any());
       expect(")");
@@ -124,20 +134,26 @@ class Condition {
     return *number;
   }
 
-  /// Of an input, "'x'].size()[0]"; only the first varies.
+  /// Of an input, "'x'].size()[0]" or "'xs'][1].size()[0]"; only the first varies.
   int64_t size() {
-    constexpr std::string_view kFirst = ".size()[0]";
-    const size_t end = rest_.find(".size()[");
-    if (end == std::string_view::npos || !rest_.substr(end).starts_with(kFirst)) throw Unreadable();
-    rest_.remove_prefix(end + kFirst.size());
+    do {
+      const size_t end = rest_.find(']');
+      const std::string_view place = rest_.substr(0, end);
+      const bool is_name = place.size() > 2 && place.front() == '\'' && place.find('\'', 1) == place.size() - 1;
+      const auto is_digit = [](char c) { return std::isdigit(static_cast<unsigned char>(c)) != 0; };
+      if (end == std::string_view::npos || !(is_name || std::all_of(place.begin(), place.end(), is_digit))) throw Unreadable();
+      rest_.remove_prefix(end + 1);
+    } while (take("["));
+    expect(".size()[0]");
     return samples_;
   }
 
   /// Quotient, rounded down, and remainder.
   static std::pair<int64_t, int64_t> divided(int64_t a, int64_t b) {
     if (b == 0 || b == -1) throw Undefined();
-    const int64_t remainder = a % b, wrapped = remainder != 0 && (remainder < 0) != (b < 0) ? remainder + b : remainder;
-    return {(a - wrapped) / b, wrapped};
+    const int64_t remainder = a % b;
+    const bool wraps = remainder != 0 && (remainder < 0) != (b < 0);
+    return {a / b - (wraps ? 1 : 0), wraps ? remainder + b : remainder};
   }
 
   std::string_view rest_;
@@ -171,10 +187,12 @@ SizeGuards::SizeGuards(std::string path, std::vector<std::string> texts) : path_
     try {
       holds(text, 2);
     } catch (const Unreadable&) {
+      const bool is_of_memory =
+          text.find(".stride()") != std::string::npos || text.find(".storage_offset()") != std::string::npos;
       throw InputError(
-          fmt::format("{}: it is the exported forward only where {}, which weft cannot read; export a forward that does not "
-                      "branch on sizes",
-                      path_, shortened(text)));
+          fmt::format("{}: it is the exported forward only where {}, which weft cannot read; {}", path_, shortened(text),
+                      is_of_memory ? "export it with a contiguous example, and a forward that does not branch on strides"
+                                   : "export a forward that does not branch on sizes"));
     }
   }
 }

@@ -267,14 +267,14 @@ class BlockMeasurement {
 
 /// Adds what is measured to LibTorch's errors, which do not say where they occurred.
 template <class Call>
-void measured_as(const std::string& what, const Call& call) {
+void measured_as(const std::string& what, const Call& call, int tries = 100) {
   try {
     call();
   } catch (const c10::Error& error) {
     std::string text = torch_text(error);
     if (text.find("Meta kernel") != std::string::npos) {  // it advises authors of operators
       text = text.substr(0, std::min(text.find(": "), text.find('.')));
-      if (register_meta_by_running(text)) return measured_as(what, call);
+      if (tries > 0 && register_meta_by_running(text)) return measured_as(what, call, tries - 1);
       text = fmt::format("LibTorch cannot tell shapes of {} without data; use another", text);
     }
     throw InputError(fmt::format("model: {} cannot be measured: {}", what, text));

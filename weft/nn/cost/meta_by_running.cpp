@@ -8,8 +8,8 @@
 #include <torch/library.h>
 
 #include <algorithm>
+#include <map>
 #include <mutex>
-#include <set>
 #include <vector>
 
 namespace weft {
@@ -92,11 +92,13 @@ bool returns_views(const c10::FunctionSchema& schema) {
 
 bool register_meta_by_running(const std::string& name) {
   static std::mutex mutex;
-  static std::set<std::string> known;
+  static std::map<std::string, bool> known;
   static auto& all = *new std::vector<torch::Library>;  // never destroyed, as the dispatcher may be gone before them
   const std::lock_guard lock(mutex);
-  if (!name.starts_with("aten::") || !known.insert(name).second) return false;
-  bool any = false;
+  if (!name.starts_with("aten::")) return false;
+  const auto [place, is_new] = known.try_emplace(name, false);
+  bool& any = place->second;
+  if (!is_new) return any;
   for (const c10::OperatorName& each : c10::Dispatcher::singleton().getAllOpNames()) {
     if (each.name != name) continue;
     const auto op = c10::Dispatcher::singleton().findOp(each);

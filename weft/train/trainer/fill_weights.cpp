@@ -6,8 +6,10 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <filesystem>
 #include <memory>
 #include <string_view>
+#include <system_error>
 #include <vector>
 
 #include "weft/base/error.h"
@@ -91,7 +93,9 @@ WeightsReport fill_weights(TrainerState& trainer, const std::string& path, const
   const std::unique_ptr<WeightsFile> file = options.average ? open_average(path) : open_weights(path);
   WeightsMatch match = match_weights(*file, path, *trainer.model, options);
   const Model& model = trainer.model->model();
-  if (path == model.file && file->origin().state != model.file_state)
+  std::error_code ignored;  // a URL, or no file
+  const bool is_same = !model.file.empty() && std::filesystem::equivalent(path, model.file, ignored);
+  if (is_same && file->origin().state != model.file_state)
     throw InputError(fmt::format("{}: the file was replaced or changed after the model was read from it; start again", path));
   c10::NoGradGuard no_grad;
   trainer.engine->fill_state([&](int block, std::vector<at::Tensor>& state) {
