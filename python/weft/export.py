@@ -18,29 +18,14 @@ except Error as error:
         raise
     sys.exit(f"weft.export: {error}")
 import torch  # noqa: E402
-from torch.utils._pytree import tree_leaves  # noqa: E402
+from torch.utils._pytree import tree_leaves, tree_map  # noqa: E402
 
 
 def export(model, example, path):
     """Write `model` for weft: as it trains, for any number of samples. `example` is a batch of two samples or more: a tensor, or of
     several inputs a tuple, or a dict by the names of forward's arguments. Returns the model's outputs."""
-    path, (inputs, named) = checked(path), arguments_of(example)
-    if not isinstance(model, torch.nn.Module):
-        raise InputError(f"the model is {kind(model)}, not a torch.nn.Module")
-    modes = [(part, part.training) for part in model.modules()]
-    batch = torch.export.Dim.DYNAMIC
-    shapes = {name: {0: batch} for name in named} or tuple({0: batch} for _ in inputs)
-    try:
-        training = model if model.training else model.train()
-        outputs = outputs_of(training, inputs, named)
-        program = torch.export.export(training, inputs, named, dynamic_shapes=shapes)
-    except InputError:
-        raise
-    except Exception as error:
-        raise refused("model", error) from error
-    finally:
-        for part, mode in modes:
-            part.training = mode
+    path = checked(path)
+    program, outputs = exported(model, *arguments_of(example))
     save(program, path, "model")
     return outputs
 
@@ -56,6 +41,36 @@ def export_loss(loss, outputs, target, path):
     except Exception as error:
         raise refused("loss", error) from error
     save(program, path, "loss")
+
+
+def exported(model, inputs, named):
+    """The program of a model, and its outputs."""
+    if not isinstance(model, torch.nn.Module):
+        raise InputError(f"the model is {kind(model)}, not a torch.nn.Module")
+    modes = [(part, part.training) for part in model.modules()]
+    batch = torch.export.Dim.DYNAMIC
+    shapes = {name: {0: batch} for name in named} or tuple({0: batch} for _ in inputs)
+    try:
+        training = model if model.training else model.train()
+        outputs = outputs_of(training, inputs, named)
+        program = torch.export.export(training, inputs, named, dynamic_shapes=shapes)
+        if len({str(value.shape[0]) for value in taken_by(program).values()}) > 1:  # forward does not tie their numbers of samples
+            batch = torch.export.Dim("batch")
+            program = torch.export.export(training, inputs, named, dynamic_shapes=tree_map(lambda _: batch, shapes))
+    except InputError:
+        raise
+    except Exception as error:
+        raise refused("model", error) from error
+    finally:
+        for part, mode in modes:
+            part.training = mode
+    return program, outputs
+
+
+def taken_by(program):
+    """{name: tensor} of a program's inputs, in its order; PyTorch writes names in lower case."""
+    values = {node.name: node.meta["val"] for node in program.graph.nodes if node.op == "placeholder"}
+    return {name: values[name] for name in program.graph_signature.user_inputs if isinstance(values.get(name), torch.Tensor)}
 
 
 def save(program, path, what):
@@ -100,7 +115,7 @@ def arguments_of(example):
         check_batch(value, f"input {place!r} of the example" if isinstance(example, (dict, tuple)) else "the example")
         if len(value) != len(next(iter(named.values())) if named else inputs[0]):
             raise InputError(f"the example's inputs have different numbers of samples: {[len(tensor) for tensor in named.values() or inputs]}")
-    return inputs, named
+    return tuple(value.contiguous() for value in inputs), {name: value.contiguous() for name, value in named.items()}
 
 
 def check_batch(batch, what):
@@ -230,12 +245,12 @@ def model_key(path, examples, outputs):
 
 def write(model, example, path):
     """Exports to `path` and returns what the command prints."""
-    outputs = export(model, example, path)[0]
-    inputs, named = arguments_of(example)
-    examples = [*inputs, *named.values()]
+    program, (outputs, *_) = exported(model, *arguments_of(example))
+    save(program, path, "model")
+    inputs = taken_by(program)
     count = sum(parameter.numel() for parameter in model.parameters())
-    taken = ", ".join(f"{value.dtype} {sizes(value.shape)}" for value in examples)
-    return f"{path}: {count} parameters, {taken} to {sizes(outputs.shape)}\n{model_key(path, examples, outputs)}"
+    taken = ", ".join(f"{f'{name} ' if len(inputs) > 1 else ''}{value.dtype} {sizes(value.shape)}" for name, value in inputs.items())
+    return f"{path}: {count} parameters, {taken} to {sizes(outputs.shape)}\n{model_key(path, list(inputs.values()), outputs)}"
 
 
 def parse(arguments):

@@ -91,7 +91,7 @@ class Trainer:
             raise InputError(re.sub(r"^recipe:\d+:\d+: ", "", str(error))) from None
         self._counts_hits, self._process = function is None, os.getpid()
         met(self.world_size)
-        self._data, self._calls, self._ended, self._shapes = None, {}, False, None
+        self._data, self._calls, self._ended, self._sample = None, {}, False, None
         _trainers.add(self)
         if notes and log and self.rank == 0:
             log(notes)
@@ -123,9 +123,7 @@ class Trainer:
 
     def step(self, inputs: Inputs, target: torch.Tensor) -> Step:
         """One step on this rank's share of the global batch (`share`). `inputs` is a tensor, or a tuple of them. Returns a Step."""
-        tensors = _tensors(inputs)
-        self._shapes = [value.shape[1:] for value in tensors]
-        return self._alone("step", self._step, tensors, _target(target))
+        return self._alone("step", self._step, _tensors(inputs), _target(target))
 
     def _refuse_others(self):
         """Refuses a sequence with other modules than the blocks that were made of them."""
@@ -139,7 +137,14 @@ class Trainer:
     def _step(self, inputs, target):
         self._refuse_others()
         self._stop_reading()
-        return self._trainer.step(inputs, target)
+        done = self._trainer.step(inputs, target)
+        self._note(inputs)
+        return done
+
+    def _note(self, inputs):
+        """Keeps a sample of zeros like those of the inputs, whose shapes a rank without samples may not know."""
+        if all(value.dim() > 0 and len(value) > 0 for value in inputs):
+            self._sample = [value.new_zeros((1, *value.shape[1:])) for value in inputs]
 
     def train(self, data: Any, steps: int | None = None, *, collate: Collate | None = None, shuffle: bool = True, workers: int = 0) -> Iterator[Step]:
         """Trains, and yields a Step after each one.
@@ -205,7 +210,7 @@ class Trainer:
         collate, shuffle, workers = how
         self._stop_reading()
         ended = threading.Event()
-        dataset, fetch = _dataset(data, collate, ended)
+        dataset, fetch = _dataset(data, collate, ended, self._note)
         self._trainer.read(dataset, shuffle, workers)
         self._data = (data, how, fetch, ended)  # whose next samples are those of the next step
 
@@ -230,7 +235,8 @@ class Trainer:
         """The loss over a sequence of samples, of which each rank reads its share. With optimizer.ema, of the averaged weights."""
         if not _is_sequence(data):
             raise InputError(f"evaluate(): {kind(data)} is no sequence of samples; of a DataLoader, pass its dataset")
-        dataset, _fetch = _dataset(data, _collate(collate), threading.Event())
+        self._refuse_others()
+        dataset, _fetch = _dataset(data, _collate(collate), threading.Event(), self._note)
         self._agree("evaluate", _size(data))
         loss, targets, hits = self._call("evaluate", dataset)
         return Evaluation(loss, targets, hits if self._counts_hits else None)
@@ -238,17 +244,22 @@ class Trainer:
     def predict(self, inputs: Inputs, *, gathered: bool = False) -> Any:
         """The model's outputs, on the CPU, for this rank's `inputs`, of any number; `gathered`: for those of all ranks."""
         tensors = _tensors(inputs)
-        is_empty = not _flag(gathered, "gathered") and all(value.dim() > 0 and len(value) == 0 for value in tensors)
-        if not is_empty:
-            self._shapes = [value.shape[1:] for value in tensors]
-        else:  # a sample of zeros shows the outputs' shapes; torch.tensor([]) has no shape of its own
-            given = [value.shape[1:] for value in tensors]
-            shapes = self._shapes if len(self._shapes or ()) == len(given) and not any(given) else given
-            tensors = [value.new_zeros((1, *shape)) for value, shape in zip(tensors, shapes, strict=True)]
+        self._refuse_others()
+        is_empty = all(value.dim() > 0 and len(value) == 0 for value in tensors)
+        shows = not _flag(gathered, "gathered") and is_empty  # a sample of zeros shows the outputs' shapes
+        if is_empty and all(value.dim() == 1 for value in tensors):  # torch.tensor([]) has no shape of its own
+            if len(self._sample or ()) == len(tensors):
+                tensors = self._sample if shows else [value[:0] for value in self._sample]
+            elif shows:
+                raise InputError("predict(): no sample was seen yet that shows the shape of the empty inputs; give them as [0, ...], of the samples' shape and type")
+        elif shows:
+            tensors = [value.new_zeros((1, *value.shape[1:])) for value in tensors]
         outputs = self._call("predict", tensors, gathered)
+        if not is_empty:
+            self._note(tensors)
         if not outputs:
             raise InputError("predict(): no rank has a sample, so that the outputs' shapes are not known")
-        outputs = [value[:0] for value in outputs] if is_empty else outputs
+        outputs = [value[:0] for value in outputs] if shows else outputs
         return outputs[0] if len(outputs) == 1 else tuple(outputs)
 
     @property
@@ -464,7 +475,7 @@ def _size(data):
     return size
 
 
-def _dataset(data, collate, ended):
+def _dataset(data, collate, ended, note):
     """The data set for C++, and the function that it calls, which the caller keeps."""
 
     def fetch(indices, _epoch):
@@ -474,6 +485,8 @@ def _dataset(data, collate, ended):
                 raise InputError("the data set is no longer read")
             samples.append(data[index])
         inputs, target = _pair(collate(samples), "a batch of the data set", "; make one of it with `collate`")
-        return tuple(_tensors(inputs)), _target(target)
+        inputs = tuple(_tensors(inputs))
+        note(inputs)
+        return inputs, _target(target)
 
     return _weft.Dataset(_size(data), fetch), fetch

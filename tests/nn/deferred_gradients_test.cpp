@@ -2,6 +2,7 @@
 #include "weft/nn/deferred_gradients.h"
 
 #include <ATen/ops/equal.h>
+#include <ATen/ops/ones.h>
 #include <ATen/ops/randint.h>
 #include <ATen/ops/randn.h>
 #include <gtest/gtest.h>
@@ -259,6 +260,20 @@ TEST(SplitBackward, TiedWeights) {
   const Tensors whole = gradients(false), split = gradients(true);
   for (size_t i = 0; i < whole.size(); ++i) EXPECT_TRUE(at::equal(whole[i], split[i])) << i;
   EXPECT_TRUE(whole[0].ne(0.0).any().item<bool>());
+}
+
+/// LibTorch's error of it is a plain std::logic_error.
+TEST(Backward, ALeafThatBecameAResultIsRefused) {
+  const at::Tensor memory = at::ones({2}), factor = at::ones({2}).requires_grad_(true);
+  const at::Tensor leaf = memory.view({2}).requires_grad_(true);
+  const at::Tensor output = leaf.mul(2.0);
+  memory.mul_(factor);
+  try {
+    run_backward(Tensors{output}, {at::ones({2})});
+    ADD_FAILURE() << "ran";
+  } catch (const InputError& error) {
+    EXPECT_NE(std::string(error.what()).find("in place"), std::string::npos);
+  }
 }
 
 }  // namespace

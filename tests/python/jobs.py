@@ -142,7 +142,10 @@ def shares():
     batches = iter(torch.utils.data.DataLoader(data, batch_size=len(trainer.share)))
     after = [more.loss for more in trainer.train(batches, 2)]
     assert (weft.rank(), weft.world_size()) == (trainer.rank, trainer.world_size)
-    return trainer.rank, list(trainer.share), step.loss, found.loss, found.targets, trainer.predict(inputs, gathered=True).shape, len(after)
+    all_outputs, alone = trainer.predict(inputs, gathered=True), trainer.predict(torch.tensor([]))
+    first = trainer.predict(inputs if trainer.rank == 0 else torch.tensor([]), gathered=True)  # ids, though this is float32
+    assert alone.shape == (0, 8, 32) and torch.equal(first, all_outputs[:len(inputs)])
+    return trainer.rank, list(trainer.share), step.loss, found.loss, found.targets, all_outputs.shape, len(after)
 
 
 class Counts(torch.nn.Module):

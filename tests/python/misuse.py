@@ -100,6 +100,13 @@ def changed(model, change):
     list(made.train(Data(), 1))
 
 
+def replaced(call):
+    model = nn.Sequential(nn.Linear(4, 4))
+    made = trainer(model)
+    model[0] = nn.Linear(4, 4)
+    call(made)
+
+
 def forked(call):
     """Raises here what call() raises in a forked process."""
     read, write = os.pipe()
@@ -183,6 +190,8 @@ CALLS = {
     "layer wrapped": (lambda: changed(Holder(), lambda block: setattr(block, "inner", nn.Sequential(block.inner))), None, ""),
     "module of a sequence replaced": (lambda: changed(nn.Sequential(nn.Linear(4, 4)), lambda model: model.__setitem__(0, nn.Linear(4, 4))), IN,
                                       "module '0' of the Sequential was set or removed"),
+    "module replaced before a prediction": (lambda: replaced(lambda made: made.predict(torch.ones(2, 4))), IN, "module '0' of the Sequential was set or removed"),
+    "module replaced before an evaluation": (lambda: replaced(lambda made: made.evaluate(Data())), IN, "module '0' of the Sequential was set or removed"),
     "module of a list removed": (lambda: changed(nn.ModuleList([nn.Linear(4, 4), nn.Tanh()]), lambda model: model.__delitem__(1)), IN,
                                  "module '1' of the ModuleList was set or removed"),
     "parameters odd": (lambda: step(model=Holder(torch.empty(0), torch.tensor(1.0), torch.zeros(3, 2).t(), torch.zeros(1).expand(3))), None, ""),
@@ -299,6 +308,7 @@ CALLS = {
     "evaluate that lies": (lambda: evaluate(Data(64, real=0)), IndexError, "no such sample"),
     "predict text": (lambda: predict("x"), IN, "not a str"),
     "predict 0-d": (lambda: predict(torch.tensor(1.0)), IN, "no dimension of samples"),
+    "predict nothing yet": (lambda: predict(torch.tensor([])), IN, "no sample was seen yet"),
     "predict nothing": (lambda: predict(torch.empty(0, 4)), None, ""),
     "predict nothing anywhere": (lambda: predict(torch.empty(0, 4), gathered=True), IN, "no rank has a sample"),
     "predict lengths": (lambda: predict((torch.zeros(2, 4), torch.zeros(3, 4))), IN, "input 1 has 3 samples"),

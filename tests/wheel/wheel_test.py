@@ -24,7 +24,7 @@ run = {{ steps = 3, threads = 1 }}
 """
 OWN = 'name = "gpt", layers = 1, heads = 1, width = 8'
 NETS = '''
-import torch
+import numpy, torch
 class Net(torch.nn.Sequential):
     def __init__(self, width=16):
         super().__init__(torch.nn.Embedding(64, width), torch.nn.Linear(width, width), torch.nn.Dropout(0.1), torch.nn.Linear(width, 64))
@@ -47,6 +47,12 @@ pair = one, one
 def ids(): return torch.zeros(3, 8, dtype=torch.int64)
 def both(): return {"more": torch.ones(3, 1), "ids": ids()}
 uneven = ids(), torch.ones(2, 1)
+class Apart(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.line = torch.nn.Linear(4, 4)
+    def forward(self, X, T): return self.line(X)
+strided = torch.from_numpy(numpy.ones((3, 8), numpy.float32)[:, :4]), torch.ones(3)
 '''
 # Arguments of weft.export, and the end of the line that it prints.
 REFUSED = [
@@ -201,7 +207,7 @@ class Wheel(unittest.TestCase):
                    ["nets:Normed", "--example", "1x8x8", "-o", "normed.pt2"],
                    ["nets:Named", "--example", "int64:8", "-o", "named.pt2"],
                    ["torch.nn:Linear", "--arg", "in_features=8", "--arg", "out_features=3", "--example", "8", "-o", "line.pt2"],
-                   ["nets:Two", "--example", "nets:both", "-o", "two.pt2"], *(arguments for arguments, _ in REFUSED)]
+                   ["nets:Two", "--example", "nets:both", "-o", "two.pt2"], ["nets:Apart", "--example", "nets:strided", "-o", "apart.pt2"], *(arguments for arguments, _ in REFUSED)]
         printed = self.at.run("python", "-W", "ignore", "-c", EXPORTS, text=json.dumps(exports), TORCH_USE_RTLD_GLOBAL="1",
                               LD_LIBRARY_PATH=str(self.at.empty))
         lines = [json.loads(line) for line in printed.splitlines() if line.startswith('"')]
@@ -212,12 +218,17 @@ class Wheel(unittest.TestCase):
         self.assertIn("channels = 1, image_size = 8, classes = 5 }", lines[2])
         self.assertIn('path = "named.pt2", inputs = "tokens", context = 8, vocabulary = 64 }', lines[3])
         self.assertIn('model = { name = "exported", path = "line.pt2", inputs = "arrays" }', lines[4])
-        self.assertEqual(lines[5], "two.pt2: 0 parameters, torch.float32 [samples, 1], torch.int64 [samples, 8] to [samples, 8]\n"
+        self.assertEqual(lines[5], "two.pt2: 0 parameters, more torch.float32 [samples, 1], ids torch.int64 [samples, 8] to [samples, 8]\n"
                          'model = { name = "exported", path = "two.pt2", inputs = "arrays" }\n')
-        for (arguments, expected), line in zip(REFUSED, lines[6:], strict=True):
+        self.assertEqual(lines[6], "apart.pt2: 20 parameters, x torch.float32 [samples, 4], t torch.float32 [samples] to [samples, 4]\n"
+                         'model = { name = "exported", path = "apart.pt2", inputs = "arrays" }\n')
+        for (arguments, expected), line in zip(REFUSED, lines[7:], strict=True):
             self.assertIn(expected, line)
             self.assertEqual((line[:13], line.count("\n")), ("weft.export: ", 0), arguments)
-        self.assertEqual({path.name for path in self.at.home.glob("*.pt*")}, {f"{name}.pt2" for name in ("net", "made", "normed", "named", "line", "two")})
+        self.assertEqual({path.name for path in self.at.home.glob("*.pt*")}, {f"{name}.pt2" for name in ("net", "made", "normed", "named", "line", "two", "apart")})
+        (self.at.home / "apart.toml").write_text('model = { name = "exported", path = "apart.pt2", inputs = "arrays", loss = "mean_squares" }\n'
+                                                 'data = { name = "arrays", path = "none" }\nbatch = { global = 2 }\nrun = { steps = 1 }\n')
+        self.assertIn("line", self.at.weft("show", "apart.toml"))
         self.train(net)  # also after exports that failed
         self.train('name = "exported", path = "named.pt2", inputs = "tokens"')
         self.assertEqual(self.at.run("python", "-W", "ignore", "-c", CALLS, TORCH_USE_RTLD_GLOBAL="1", LD_LIBRARY_PATH=str(self.at.empty)).splitlines()[-len(CALLED):], CALLED)

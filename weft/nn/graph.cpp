@@ -6,6 +6,9 @@
 #include <torch/csrc/autograd/engine.h>
 #include <torch/csrc/autograd/variable.h>
 
+#include <stdexcept>
+#include <string_view>
+
 #include "weft/base/error.h"
 
 namespace weft {
@@ -78,8 +81,13 @@ void run_backward(const GraphEnds& ends, const Tensors& gradients) {
     seeds.push_back(gradients[i]);
   }
   if (roots.empty()) return;
-  torch::autograd::Engine::get_default_engine().execute(roots, seeds, /*keep_graph=*/false, /*create_graph=*/false,
-                                                        /*accumulate_grad=*/true);
+  try {
+    torch::autograd::Engine::get_default_engine().execute(roots, seeds, /*keep_graph=*/false, /*create_graph=*/false,
+                                                          /*accumulate_grad=*/true);
+  } catch (const std::logic_error& error) {  // LibTorch's own, which is no c10::Error
+    if (!std::string_view(error.what()).starts_with("leaf variable has been moved")) throw;
+    throw InputError("backward: the forward has changed a parameter or one of its inputs in place; make a new tensor instead");
+  }
 }
 
 Tensors take_gradients(const Tensors& inputs) {
