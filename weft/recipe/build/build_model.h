@@ -40,10 +40,9 @@ std::vector<int64_t> sample_shape(const ModelRecipe& recipe);
 
 /// Shapes and types of a micro-batch: tensors on the meta device.
 struct MetaBatch {
-  Tensors inputs;  ///< each of [micro_batch, ...]
-  std::vector<std::string>
-      names;          ///< of the inputs of a model of arrays, forward's arguments; empty for models that read others
-  at::Tensor target;  ///< [micro_batch, ...]
+  Tensors inputs;                  ///< each of [micro_batch, ...]
+  std::vector<std::string> names;  ///< of a model of arrays: the inputs', forward's arguments; else empty
+  at::Tensor target;               ///< [micro_batch, ...]
 };
 /// One micro-batch as the model's data provides it; with `cp` ranks per sequence, one rank's part.
 MetaBatch meta_batch(const Recipe& recipe, int64_t micro_batch, int cp = 1);
