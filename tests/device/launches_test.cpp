@@ -115,8 +115,9 @@ class LaunchesOfBlocks : public testing::TestWithParam<Row> {
     const CostOptions options{
         .weight_dtype = GetParam().dtype, .gradient_dtype = GetParam().dtype, .device = TargetDevice::gpu};
     Tensors outputs;
-    Planned all{measure_cost(model, meta_batch(recipe, kSamples).inputs, options, &outputs), {}};
-    all.loss = measure_loss(model, outputs, meta_batch(recipe, kSamples).target, options);
+    const MetaBatch batch = meta_batch(recipe, kSamples);
+    Planned all{measure_cost(model, batch.inputs, options, &outputs), {}};
+    all.loss = measure_loss(model, outputs, batch.target, options);
     return all;
   }
 

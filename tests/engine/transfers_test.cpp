@@ -160,6 +160,17 @@ TEST_P(TransfersTest, ShapesMayBeKeptFromStepToStep) {
   });
 }
 
+/// The receiver sends gradients back for those that the first message says need them.
+TEST_P(TransfersTest, AGradientThatIsNeededLaterOnlyIsRefused) {
+  run([](int rank, Transfers& transfers) {
+    const Tensors first = {random({3, 4}, 0)}, later = {random({3, 4}, 1).requires_grad_(true)};
+    Tensors received;
+    if (rank == 1) return transfers.receive_activation(0, 0, received, "a").wait();
+    transfers.send_activation(1, 0, first, "a").wait();
+    EXPECT_THROW(transfers.send_activation(1, 0, later, "a"), InputError);
+  });
+}
+
 /// Views keep their memory layout, since kernels round by it, and so do their gradients; also empty messages.
 TEST_P(TransfersTest, ViewsAndEmptyMessages) {
   run([](int rank, Transfers& transfers) {

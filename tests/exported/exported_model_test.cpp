@@ -237,7 +237,7 @@ TEST(SizeGuards, hold_for_some_numbers_of_samples) {
       {"L['ids']._base.size()[1] != 16", {}},
       {"(6 // (L['x'].size()[0] - 1)) >= 2", {1, 5, 6}},
       {"min(6, L['x'].size()[0]) == 4", {1, 2, 3, 5, 6}},
-      {"Max(3, -L['x'].size()[0] + 8) > 4 or min(L['x'].size()[0], 9) == 6", {4, 5}},
+      {"Max(3, -L['x'].size()[0] + 8) > 4 or Min(L['x'].size()[0], 9) == 6", {4, 5}},
       {"not not L['xs'][1].size()[0] > 2", {1, 2}},
   };
   for (const auto& c : cases) {

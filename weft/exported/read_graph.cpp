@@ -1,8 +1,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <string_view>
-#include <utility>
 
 #include "weft/base/file_error.h"
 #include "weft/base/hash.h"
@@ -73,14 +71,14 @@ void add_ranges(ExportedGraph& graph, const GraphJson& ranges) {
     const ExportedDim& samples = shape->second.dims.front();
     const auto range = ranges.find(samples.symbol);
     if (range == ranges.end()) continue;
-    for (const auto& [key, comparison] : {std::pair("max_val", "<="), std::pair("min_val", ">=")}) {
-      const GraphJson& limit = range->at(key);
-      if (limit.is_null() || (comparison == std::string_view(">=") && exported_integer(limit) <= kUsualLeast)) continue;
-      int64_t least_or_most = 0;
-      if (__builtin_mul_overflow(exported_integer(limit), samples.factor, &least_or_most)) continue;
-      const std::string text = fmt::format("L['{}'].size()[0] {} {}", input, comparison, least_or_most);
+    const auto add = [&](const char* comparison, int64_t limit) {
+      if (__builtin_mul_overflow(limit, samples.factor, &limit)) return;
+      const std::string text = fmt::format("L['{}'].size()[0] {} {}", input, comparison, limit);
       if (std::find(graph.guards.begin(), graph.guards.end(), text) == graph.guards.end()) graph.guards.push_back(text);
-    }
+    };
+    const GraphJson &most = range->at("max_val"), &least = range->at("min_val");
+    if (!most.is_null()) add("<=", exported_integer(most));
+    if (!least.is_null() && exported_integer(least) > kUsualLeast) add(">=", exported_integer(least));
   }
 }
 

@@ -96,8 +96,9 @@ Recorded record(const Recipe& recipe, const ResolvedLayout& layout) {
   split_layers(model, layout.tp, 0);
   Tensors outputs;
   Recorded recorded;
-  recorded.blocks = measure_cost(model, meta_batch(recipe, kMicroBatch, layout.cp).inputs, options, &outputs);
-  recorded.loss = measure_loss(model, outputs, meta_batch(recipe, kMicroBatch, layout.cp).target, options).calls;
+  const MetaBatch batch = meta_batch(recipe, kMicroBatch, layout.cp);
+  recorded.blocks = measure_cost(model, batch.inputs, options, &outputs);
+  recorded.loss = measure_loss(model, outputs, batch.target, options).calls;
   return recorded;
 }
 

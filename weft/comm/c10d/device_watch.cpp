@@ -192,7 +192,8 @@ std::optional<GroupFailure> DeviceWatch::look_for_gone(const Call& call) {
   if (!closed && now - *gone_ < kToFinishCall) return std::nullopt;
   const RankTable::Report report = options_.table->report(wait_in(call, options_.axis, others_in(call, options_.axis)), 0.0);
   if (report.evident()) return GroupFailure{report.culprit, report.text};
-  return closed ? std::optional(connection_closed(call, *closed)) : std::nullopt;
+  if (!closed) return std::nullopt;
+  return closed_connection(options_.axis, *closed, describe(call, options_.axis));
 }
 
 GroupFailure DeviceWatch::explain(const Call& call, const std::string& problem) const {
@@ -202,16 +203,9 @@ GroupFailure DeviceWatch::explain(const Call& call, const std::string& problem) 
   const RankTable::Report report = options_.table->report(wait, 0.0, kToFinishCall);
   if (report.evident()) return {report.culprit, report.text};
   if (!closed) closed = options_.closed_peer();
-  if (closed) return connection_closed(call, *closed);
+  if (closed) return closed_connection(options_.axis, *closed, describe(call, options_.axis));
   return {-1, fmt::format("{} in {}{}: {}", rank_name(options_.axis, options_.axis.index), describe(call, options_.axis),
                           others_text(call, wait.awaits), problem)};
-}
-
-GroupFailure DeviceWatch::connection_closed(const Call& call, int peer) const {
-  const int rank = options_.axis.ranks[static_cast<size_t>(peer)];
-  return {rank, fmt::format("{} has closed its connection, or its process has died; rank {} waits: {}",
-                            rank_name(options_.axis, peer), options_.axis.ranks[static_cast<size_t>(options_.axis.index)],
-                            describe(call, options_.axis))};
 }
 
 std::string DeviceWatch::engine_error() {

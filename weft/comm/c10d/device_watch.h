@@ -78,8 +78,7 @@ class DeviceWatch {
   /// Returns whether all calls have ended by the deadline; false at once after a failure.
   bool finish(const Deadline& deadline);
   /// Explains a call that the engine has failed: by a rank that has gone, looked for during up to a second, or that has closed
-  /// its connection, else by `problem`.
-  /// Thread-safe.
+  /// its connection, else by `problem`. Thread-safe.
   GroupFailure explain(const Call& call, const std::string& problem) const;
 
  private:
@@ -91,7 +90,6 @@ class DeviceWatch {
   std::optional<GroupFailure> look_at(DeviceCall& call);
   /// What a rank that has gone does to the call.
   std::optional<GroupFailure> look_for_gone(const Call& call);
-  GroupFailure connection_closed(const Call& call, int peer) const;
   std::string engine_error();
 
   Options options_;

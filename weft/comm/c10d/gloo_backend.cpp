@@ -252,9 +252,7 @@ void GlooBackend::fail_in(const RankRow& wait, Clock::time_point begin, const st
   if (report.evident() || late) {
     set_failure({report.culprit, report.text});
   } else if (closed) {
-    set_failure({axis().ranks[static_cast<size_t>(*closed)],
-                 fmt::format("{} has closed its connection, or its process has died; {} waits: {}; {}",
-                             rank_name(axis(), *closed), rank_name(axis(), rank()), wait.doing, problem)});
+    set_failure(closed_connection(axis(), *closed, fmt::format("{}; {}", wait.doing, problem)));
   } else if (one_host_) {
     set_failure({report.culprit, fmt::format("{}; {}", report.text, problem)});
   } else {  // other hosts' state arrives late, and a broken connection names its peer

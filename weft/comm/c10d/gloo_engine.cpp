@@ -109,6 +109,12 @@ void GlooEngine::wait_until_sent(const Deadline& deadline) const {
   }
 }
 
+GroupFailure closed_connection(const Axis& axis, int peer, const std::string& wait) {
+  return {axis.ranks[static_cast<size_t>(peer)],
+          fmt::format("{} has closed its connection, or its process has died; rank {} waits: {}", rank_name(axis, peer),
+                      axis.ranks[static_cast<size_t>(axis.index)], wait)};
+}
+
 std::string first_line_of(const char* text) {
   const std::string_view all(text);
   if (all == "std::bad_alloc") return "out of memory";

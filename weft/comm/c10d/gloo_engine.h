@@ -13,6 +13,7 @@
 
 #include "weft/base/deadline.h"
 #include "weft/comm/call/backend.h"
+#include "weft/comm/store/store_errors.h"
 
 namespace weft {
 
@@ -38,6 +39,9 @@ class GlooEngine : public c10d::ProcessGroupGloo {
  private:
   std::set<int> sockets_;  ///< connections to other hosts
 };
+
+/// The failure of this rank, which waits (`wait`) for a position that has closed its connection.
+GroupFailure closed_connection(const Axis& axis, int peer, const std::string& wait);
 
 /// Returns the first line of an error's text, which may continue with a stack trace.
 std::string first_line_of(const char* text);

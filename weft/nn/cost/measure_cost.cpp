@@ -265,7 +265,7 @@ class BlockMeasurement {
   RecordedContext recorded_;
 };
 
-/// Adds what is measured to LibTorch's errors, which do not say where they occurred.
+/// Adds what is measured to LibTorch's errors, which do not say where. `tries`: how many operators may lack a kernel.
 template <class Call>
 void measured_as(const std::string& what, const Call& call, int tries = 100) {
   try {

@@ -93,8 +93,8 @@ WeightsReport fill_weights(TrainerState& trainer, const std::string& path, const
   const std::unique_ptr<WeightsFile> file = options.average ? open_average(path) : open_weights(path);
   WeightsMatch match = match_weights(*file, path, *trainer.model, options);
   const Model& model = trainer.model->model();
-  std::error_code ignored;  // a URL, or no file
-  const bool is_same = !model.file.empty() && std::filesystem::equivalent(path, model.file, ignored);
+  std::error_code ignored;  // of what is no file
+  const bool is_same = path == model.file || std::filesystem::equivalent(path, model.file, ignored);
   if (is_same && file->origin().state != model.file_state)
     throw InputError(fmt::format("{}: the file was replaced or changed after the model was read from it; start again", path));
   c10::NoGradGuard no_grad;
