@@ -8,7 +8,7 @@ import io
 import os
 import sys
 
-from weft.errors import Error, InputError, kind, shown
+from weft.errors import Error, InputError, kind
 from weft.installed import torch_folder
 
 try:
@@ -20,11 +20,13 @@ except Error as error:
 import torch  # noqa: E402
 from torch.utils._pytree import tree_leaves, tree_map  # noqa: E402
 
+from weft.arguments import path_of  # noqa: E402
+
 
 def export(model, example, path):
     """Write `model` for weft: as it trains, for any number of samples. `example` is a batch of two samples or more: a tensor, or of
     several inputs a tuple, or a dict by the names of forward's arguments. Returns the model's outputs."""
-    path = checked(path)
+    path = os.fsdecode(path_of(path))
     program, outputs = exported(model, *arguments_of(example))
     save(program, path, "model")
     return outputs
@@ -32,7 +34,7 @@ def export(model, example, path):
 
 def export_loss(loss, outputs, target, path):
     """Write `loss`, a module of (outputs, target), for weft: for any number of samples. The examples are of two samples or more."""
-    path = checked(path)
+    path = os.fsdecode(path_of(path))
     inputs, batch = (*outputs, target) if isinstance(outputs, tuple) else (outputs, target), torch.export.Dim("batch")
     for value in inputs:
         check_batch(value, "an example")
@@ -92,17 +94,6 @@ def save(program, path, what):
     finally:
         with contextlib.suppress(OSError):
             os.unlink(part)
-
-
-def checked(path):
-    """The path as a text."""
-    try:
-        text = os.fsdecode(os.fsencode(path))
-    except (TypeError, UnicodeEncodeError):
-        text = "\0"
-    if "\0" in text:
-        raise InputError(f"the path is {shown(path)}; it must be a text or a path, without NUL")
-    return text
 
 
 def arguments_of(example):

@@ -13,10 +13,11 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import torch
-from torch.utils.data import default_collate
 
 from weft import _weft
+from weft.arguments import flag, pair_of, path_of, target_of, tensors_of, whole_number
 from weft.blocks import Described, blocks_of, loss_function
+from weft.data_set import collate_of, data_text, dataset_of, is_sequence, size_of
 from weft.errors import InputError, is_text, kind, shown
 from weft.ranks import met, refuse_fork
 from weft.toml import toml_of
@@ -91,7 +92,7 @@ class Trainer:
             raise InputError(re.sub(r"^recipe:\d+:\d+: ", "", str(error))) from None
         self._counts_hits, self._process = function is None, os.getpid()
         met(self.world_size)
-        self._data, self._calls, self._ended, self._sample = None, {}, False, None
+        self._data, self._calls, self._ended, self._none = None, {}, False, []
         _trainers.add(self)
         if notes and log and self.rank == 0:
             log(notes)
@@ -123,7 +124,7 @@ class Trainer:
 
     def step(self, inputs: Inputs, target: torch.Tensor) -> Step:
         """One step on this rank's share of the global batch (`share`). `inputs` is a tensor, or a tuple of them. Returns a Step."""
-        return self._alone("step", self._step, _tensors(inputs), _target(target))
+        return self._alone("step", self._step, tensors_of(inputs), target_of(target))
 
     def _refuse_others(self):
         """Refuses a sequence with other modules than the blocks that were made of them."""
@@ -142,9 +143,9 @@ class Trainer:
         return done
 
     def _note(self, inputs):
-        """Keeps a sample of zeros like those of the inputs, whose shapes a rank without samples may not know."""
+        """Keeps what inputs without samples look like, of which the caller may not know the shape."""
         if all(value.dim() > 0 and len(value) > 0 for value in inputs):
-            self._sample = [value.new_zeros((1, *value.shape[1:])) for value in inputs]
+            self._none = [value.new_empty((0, *value.shape[1:])) for value in inputs]
 
     def train(self, data: Any, steps: int | None = None, *, collate: Collate | None = None, shuffle: bool = True, workers: int = 0) -> Iterator[Step]:
         """Trains, and yields a Step after each one.
@@ -157,8 +158,8 @@ class Trainer:
         that waits for disks; with them neither `data` nor `collate` may draw from torch's default generator, which dropout uses meanwhile.
         """
         if steps is not None:
-            steps = _whole(steps, "steps", 0)
-        if not _is_sequence(data):
+            steps = whole_number(steps, "steps", 0)
+        if not is_sequence(data):
             given = next((name for name, value, default in (("collate", collate, None), ("shuffle", shuffle, True), ("workers", workers, 0))
                           if value != default), None)
             if given or not hasattr(data, "__iter__"):
@@ -167,7 +168,7 @@ class Trainer:
             return self._train_on_batches(data, steps)
         if steps is None and not self._has_length:
             raise InputError("train(): how many steps? give steps, or run = {'steps': ...}")
-        return self._train_on_samples(data, steps, (_collate(collate), _flag(shuffle, "shuffle"), _whole(workers, "workers", 0)))
+        return self._train_on_samples(data, steps, (collate_of(collate), flag(shuffle, "shuffle"), whole_number(workers, "workers", 0)))
 
     def _agree(self, call, size, shuffle=False):
         """Refuses data of another kind, length or order on another rank, of which the ranks would read other shares."""
@@ -177,7 +178,7 @@ class Trainer:
         ranks = list(zip(found[0::2], found[1::2], strict=True))
         other = next((rank for rank, row in enumerate(ranks) if row != ranks[0]), None)
         if other is not None:
-            raise InputError(f"{call}(): rank {other} has {_described(*ranks[other])}, rank 0 has {_described(*ranks[0])}; give all ranks the same data")
+            raise InputError(f"{call}(): rank {other} has {data_text(*ranks[other])}, rank 0 has {data_text(*ranks[0])}; give all ranks the same data")
 
     def _train_on_batches(self, data, steps):
         self._agree("train", -1)
@@ -188,10 +189,10 @@ class Trainer:
             except StopIteration:
                 break
             steps = None if steps is None else steps - 1
-            yield self.step(*_pair(batch, "a batch of the iterable", ""))
+            yield self.step(*pair_of(batch, "a batch of the iterable", ""))
 
     def _train_on_samples(self, data, steps, how):
-        self._agree("train", _size(data), how[1])
+        self._agree("train", size_of(data), how[1])
         for _ in range(self._trainer.steps() - self.steps_done if steps is None else steps):
             yield self._alone("train", self._next_step, data, how)
 
@@ -210,7 +211,7 @@ class Trainer:
         collate, shuffle, workers = how
         self._stop_reading()
         ended = threading.Event()
-        dataset, fetch = _dataset(data, collate, ended, self._note)
+        dataset, fetch = dataset_of(data, collate, ended, self._note)
         self._trainer.read(dataset, shuffle, workers)
         self._data = (data, how, fetch, ended)  # whose next samples are those of the next step
 
@@ -233,26 +234,26 @@ class Trainer:
 
     def evaluate(self, data: Any, *, collate: Collate | None = None) -> Evaluation:
         """The loss over a sequence of samples, of which each rank reads its share. With optimizer.ema, of the averaged weights."""
-        if not _is_sequence(data):
+        if not is_sequence(data):
             raise InputError(f"evaluate(): {kind(data)} is no sequence of samples; of a DataLoader, pass its dataset")
         self._refuse_others()
-        dataset, _fetch = _dataset(data, _collate(collate), threading.Event(), self._note)
-        self._agree("evaluate", _size(data))
+        dataset, _fetch = dataset_of(data, collate_of(collate), threading.Event(), self._note)
+        self._agree("evaluate", size_of(data))
         loss, targets, hits = self._call("evaluate", dataset)
         return Evaluation(loss, targets, hits if self._counts_hits else None)
 
     def predict(self, inputs: Inputs, *, gathered: bool = False) -> Any:
         """The model's outputs, on the CPU, for this rank's `inputs`, of any number; `gathered`: for those of all ranks."""
-        tensors = _tensors(inputs)
+        tensors = tensors_of(inputs)
         self._refuse_others()
         is_empty = all(value.dim() > 0 and len(value) == 0 for value in tensors)
-        shows = not _flag(gathered, "gathered") and is_empty  # a sample of zeros shows the outputs' shapes
+        shows = not flag(gathered, "gathered") and is_empty  # a sample of zeros shows the outputs' shapes
         if is_empty and all(value.dim() == 1 for value in tensors):  # torch.tensor([]) has no shape of its own
-            if len(self._sample or ()) == len(tensors):
-                tensors = self._sample if shows else [value[:0] for value in self._sample]
+            if len(self._none) == len(tensors):
+                tensors = self._none
             elif shows:
                 raise InputError("predict(): no sample was seen yet that shows the shape of the empty inputs; give them as [0, ...], of the samples' shape and type")
-        elif shows:
+        if shows:
             tensors = [value.new_zeros((1, *value.shape[1:])) for value in tensors]
         outputs = self._call("predict", tensors, gathered)
         if not is_empty:
@@ -272,7 +273,7 @@ class Trainer:
 
     def save(self, path: Path, *, replace: bool = False, in_background: bool = False) -> None:
         """Saves weights, optimizer, clock and kept objects as a checkpoint: a new folder, or a URL. It loads at any size and layout."""
-        self._call("save", _path(path), _flag(replace, "replace"), _flag(in_background, "in_background"))
+        self._call("save", path_of(path), flag(replace, "replace"), flag(in_background, "in_background"))
 
     def finish_save(self) -> None:
         """Waits for a save in the background; raises its error."""
@@ -280,7 +281,7 @@ class Trainer:
 
     def load(self, path: Path, *, strict: bool = True) -> int:
         """Loads a checkpoint, also one of `weft train` or of other ranks and layouts. Returns the steps done."""
-        return self._alone("load", self._load, _path(path), _flag(strict, "strict"))
+        return self._alone("load", self._load, path_of(path), flag(strict, "strict"))
 
     def _load(self, path, strict):
         self._stop_reading()
@@ -299,7 +300,7 @@ class Trainer:
         with tempfile.NamedTemporaryFile("w", suffix=".json") as file:
             json.dump(names, file)
             file.flush()
-            self._call("load_weights", _path(path), file.name if names else "", list(skip))
+            self._call("load_weights", path_of(path), file.name if names else "", list(skip))
 
     def keep(self, name: str, value: Any) -> None:
         """Adds an object with state_dict() and load_state_dict(), of what JSON can hold, to checkpoints. Before load(), on all ranks.
@@ -328,7 +329,7 @@ class Trainer:
 
         average: the averaged weights of optimizer.ema instead.
         """
-        weights = dict(self._call("weights", _flag(average, "average")))
+        weights = dict(self._call("weights", flag(average, "average")))
         weights.update({name: weights[owner] for name, owner in self._aliases.items()})
         return {name: value for name, value in weights.items() if name not in self._unsaved}
 
@@ -395,98 +396,3 @@ def _sections(given, recipe):
         sections[name] = {**{key: value for key, value in whole.items() if f"{name}.{key}" not in UNREAD}, **(values or {})}
     sections["run"].setdefault("device", "cpu")  # what the wheel is for; torch may say that it sees a GPU where there is none
     return sections, f"not read from the recipe: {', '.join(left_out)}" if left_out else ""
-
-
-def _tensors(inputs):
-    tensors = list(inputs) if isinstance(inputs, (tuple, list)) else [inputs]
-    wrong = [value for value in tensors if not isinstance(value, torch.Tensor)]
-    if wrong or not tensors:
-        raise InputError(f"inputs must be a tensor, or a tuple of tensors, not {kind(wrong[0]) if wrong else 'empty'}")
-    for value in tensors:
-        _plain(value, "an input")
-    return tensors
-
-
-def _target(target):
-    if not isinstance(target, torch.Tensor):
-        raise InputError(f"the target must be a tensor, not {kind(target)}")
-    return _plain(target, "the target")
-
-
-def _plain(value, what):
-    """The tensor, if it has values in memory."""
-    if value.layout != torch.strided or value.device.type != "cpu" or value.is_quantized or value.is_nested:
-        form = "nested" if value.is_nested else "quantized" if value.is_quantized else f"on {value.device}" if value.layout == torch.strided else "sparse"
-        raise InputError(f"{what} is {form}; give a plain tensor on the CPU")
-    return value
-
-
-def _pair(batch, what, hint):
-    if not isinstance(batch, (tuple, list)) or len(batch) != 2:
-        raise InputError(f"{what} is {kind(batch)}, not (inputs, target){hint}")
-    return batch
-
-
-def _is_sequence(data):
-    return hasattr(data, "__getitem__") and hasattr(data, "__len__") and not isinstance(data, (str, bytes, dict))
-
-
-def _whole(value, name, least):
-    if isinstance(value, bool) or not isinstance(value, int) or not least <= value < 2**31:
-        raise InputError(f"{name} is {shown(value)}; it must be a whole number of at least {least}")
-    return value
-
-
-def _flag(value, name):
-    if not isinstance(value, bool):
-        raise InputError(f"{name} is {shown(value)}; it must be True or False")
-    return value
-
-
-def _path(path):
-    """As bytes, which need not be UTF-8."""
-    try:
-        encoded = os.fsencode(path)
-    except (TypeError, UnicodeEncodeError):
-        encoded = b"\0"
-    if b"\0" in encoded:
-        raise InputError(f"the path is {shown(path)}; it must be a text or a path, without NUL")
-    return encoded
-
-
-def _collate(collate):
-    if collate is not None and not callable(collate):
-        raise InputError(f"collate is {kind(collate)}; it must be a function of a list of samples")
-    return collate or default_collate
-
-
-def _described(size, shuffle):
-    """What a rank reads, for errors."""
-    return "an iterable of batches" if size < 0 else f"{size} samples{', shuffled' if shuffle else ''}"
-
-
-def _size(data):
-    try:
-        size = len(data)
-    except (TypeError, ValueError, OverflowError) as error:
-        raise InputError(f"the data set's length is no number of samples: {error}") from error
-    if size == 0:
-        raise InputError("the data set is empty")
-    return size
-
-
-def _dataset(data, collate, ended, note):
-    """The data set for C++, and the function that it calls, which the caller keeps."""
-
-    def fetch(indices, _epoch):
-        samples = []
-        for index in indices:
-            if ended.is_set():
-                raise InputError("the data set is no longer read")
-            samples.append(data[index])
-        inputs, target = _pair(collate(samples), "a batch of the data set", "; make one of it with `collate`")
-        inputs = tuple(_tensors(inputs))
-        note(inputs)
-        return inputs, _target(target)
-
-    return _weft.Dataset(_size(data), fetch), fetch
