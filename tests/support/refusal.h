@@ -1,4 +1,4 @@
-// refusal: the error text of a call that must fail.
+// refusal, failure: the error text of a call that must fail.
 #pragma once
 
 #include <functional>
@@ -13,6 +13,16 @@ inline std::string refusal(const std::function<void()>& call) {
   try {
     call();
   } catch (const InputError& error) {
+    return error.what();
+  }
+  return {};
+}
+
+/// Returns the text of the Error of any kind that the call throws; empty if it throws none.
+inline std::string failure(const std::function<void()>& call) {
+  try {
+    call();
+  } catch (const Error& error) {
     return error.what();
   }
   return {};

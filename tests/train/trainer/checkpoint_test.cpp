@@ -179,6 +179,8 @@ TEST(Checkpoint, FailsOnAllRanksAndLeavesWhatWasThere) {
     }
     EXPECT_THROW(trainer.save(folder.file("home")), Error);
     trainer.step(slice(batch(0), world.rank() * 6, 6));
+    const std::string of_none = test::failure([&] { trainer.save(world.rank() == 1 ? "zz://none/x" : folder.file("x")); });
+    EXPECT_NE(of_none.find("zz"), std::string::npos) << of_none;
     EXPECT_THROW(trainer.save(folder.file("good")), Error);  // a kill meanwhile would lose it
     trainer.save(folder.file("good"), {.replace = true});
     EXPECT_EQ(trainer.load(folder.file("good")).step, 1);

@@ -2,7 +2,6 @@
 
 #include <utility>
 
-#include "weft/checkpoint/storage/open_storage.h"
 #include "weft/train/save/behind_steps.h"
 #include "weft/train/save/checkpoint_write.h"
 
@@ -41,8 +40,7 @@ void BackgroundSave::run_now(Job job) {
 
 void BackgroundSave::write() {
   try {
-    const std::unique_ptr<Storage> storage = open_storage(job_.storage);
-    CheckpointWrite write(*storage, job_.checkpoint, *job_.meeting, job_.replace);
+    CheckpointWrite write(job_.storage, job_.checkpoint, *job_.meeting, job_.replace);
     job_.report.bytes = write.run(job_.write, job_.texts);
     job_.report.seconds = begin_.seconds();
   } catch (...) {

@@ -7,6 +7,7 @@
 
 #include <functional>
 #include <map>
+#include <memory>
 #include <string>
 
 #include "weft/checkpoint/format/data_writer.h"
@@ -18,9 +19,9 @@ namespace weft {
 /// Writes a rank's data, and jointly makes a checkpoint of it.
 class CheckpointWrite {
  public:
-  /// `checkpoint` is the folder within the storage; an existing complete one is rejected, or replaced. Storage and meeting must
-  /// outlive it.
-  CheckpointWrite(Storage& storage, std::string checkpoint, RankMeeting& meeting, bool replace);
+  /// `checkpoint` is the folder within the storage named `place`; an existing complete one is rejected, or replaced. The
+  /// meeting must outlive it.
+  CheckpointWrite(std::string place, std::string checkpoint, RankMeeting& meeting, bool replace);
 
   /// Runs `write`, which hands this rank's parts to the writer; then the rest. Rank 0's `texts` go to the index. Throws one
   /// rank's error on all; returns the bytes of all data files on rank 0.
@@ -31,8 +32,8 @@ class CheckpointWrite {
   void make_room();
   void clean_up() noexcept;
 
-  Storage& storage_;
-  std::string checkpoint_;
+  std::string place_, checkpoint_;
+  std::unique_ptr<Storage> storage_;  ///< opened by run(), whose errors reach all ranks
   RankMeeting& meeting_;
   bool replace_;
   bool has_room_ = false;      ///< if so, the folder's contents belong to this save

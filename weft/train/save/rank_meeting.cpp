@@ -52,8 +52,13 @@ void RankMeeting::look(const std::string& key, int rank, std::chrono::millisecon
   auto pause = std::chrono::microseconds(200);
   for (int looks = 1;; ++looks) {
     if (has(key)) return;
-    check();
-    store_->throw_if_failed();
+    try {
+      check();
+      store_->throw_if_failed();
+    } catch (const CommError&) {
+      if (has(key)) return;  // sent before what failed: who reads it fails where the others do
+      throw;
+    }
     const RankState state = looks % 10 == 0 ? store_->table()->read(rank).state : RankState::running;
     const bool gone = (state == RankState::failed || state == RankState::ended) && !has(key);
     if (gone) throw CommError(fmt::format("rank {} has ended while rank {} waited for it, {}", rank, rank_, doing_));
