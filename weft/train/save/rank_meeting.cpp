@@ -39,11 +39,9 @@ std::string RankMeeting::wait_for(const std::string& key, int rank, std::chrono:
 
 std::string RankMeeting::take(const std::string& key, int rank) {
   std::string value = wait_for(key, rank);
-  store_->within(to_answer()).remove(of_rank(key, rank));
+  answering().remove(of_rank(key, rank));
   return value;
 }
-
-bool RankMeeting::has(const std::string& key) { return store_->has(key, to_answer()).value_or(false); }
 
 /// Waits until the key is set.
 void RankMeeting::look(const std::string& key, int rank, std::chrono::milliseconds timeout) {
@@ -51,16 +49,18 @@ void RankMeeting::look(const std::string& key, int rank, std::chrono::millisecon
   Deadline of_stopped = stopped_;  // counted from when it was last seen running
   auto pause = std::chrono::microseconds(200);
   for (int looks = 1;; ++looks) {
-    if (has(key)) return;
+    Store store = answering();
+    if (store.has(key)) return;
+    if (given_up_) check();
     try {
-      check();
-      store_->throw_if_failed();
+      throw_if_failed(store);
+      store.throw_if_failed();
     } catch (const CommError&) {
-      if (has(key)) return;  // sent before what failed: who reads it fails where the others do
+      if (store.has(key)) return;  // sent before what failed: who reads it fails where the others do
       throw;
     }
-    const RankState state = looks % 10 == 0 ? store_->table()->read(rank).state : RankState::running;
-    const bool gone = (state == RankState::failed || state == RankState::ended) && !has(key);
+    const RankState state = looks % 10 == 0 ? store.table()->read(rank).state : RankState::running;
+    const bool gone = (state == RankState::failed || state == RankState::ended) && !store.has(key);
     if (gone) throw CommError(fmt::format("rank {} has ended while rank {} waited for it, {}", rank, rank_, doing_));
     if (looks % 10 == 0 && state != RankState::stopped) of_stopped = Deadline(stopped_);
     if (of_stopped.passed()) {
@@ -78,14 +78,18 @@ void RankMeeting::look(const std::string& key, int rank, std::chrono::millisecon
 
 void RankMeeting::check() {
   if (given_up_) throw Error(fmt::format("{}: given up because the training has ended", doing_));
-  if (store_ && has(kFailed)) {
-    throw CommError(store_->get(kFailed, to_answer(), doing_));
-  }
+  if (store_) throw_if_failed(answering());
+}
+
+void RankMeeting::throw_if_failed(Store store) {
+  if (store.has(kFailed)) throw CommError(store.get(kFailed, to_answer(), doing_));
 }
 
 /// The first report wins.
 void RankMeeting::fail(const std::string& why) {
-  if (store_ && !has(kFailed)) store_->set(kFailed, why, to_answer());
+  if (!store_) return;
+  Store store = answering();
+  if (!store.has(kFailed)) store.set(kFailed, why);
 }
 
 std::string RankMeeting::of_rank_zero(const std::string& value, std::optional<std::chrono::milliseconds> timeout) {

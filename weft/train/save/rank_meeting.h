@@ -48,7 +48,9 @@ class RankMeeting {
  private:
   /// Deadline of the store's own answers: a signal may have stopped its server.
   Deadline to_answer() const { return std::min(timeout_, stopped_); }
-  bool has(const std::string& key);
+  /// The store for one question or several: all of them by that deadline. If it does not answer they throw CommError.
+  Store answering() const { return store_->within(to_answer()); }
+  void throw_if_failed(Store store);
   std::string wait_for(const std::string& key, int rank, std::chrono::milliseconds timeout);
   void look(const std::string& key, int rank, std::chrono::milliseconds timeout);
   void wait_until_heard();
